@@ -70,13 +70,16 @@ class RoundsOfExpiry implements Expirer {
   readonly #stopping = new AbortController();
   readonly #signal = this.#stopping.signal;
   readonly #rounds: Rounds;
+  /** What needs Temporal, too. */
+  readonly #cleaning: Rounds;
   #running: Promise<void> | undefined;
 
   constructor(parts: ExpirerParts) {
     this.#parts = parts;
     const { stores, engine, logger } = parts;
+    this.#rounds = createRounds({ logger, answers: () => stores.ping() });
     const answers = () => Promise.all([stores.ping(), engine.ping()]);
-    this.#rounds = createRounds({ logger, answers });
+    this.#cleaning = createRounds({ logger, answers });
   }
 
   start(): void {
@@ -109,16 +112,14 @@ class RoundsOfExpiry implements Expirer {
       'entries of expired runs stay for now': async () =>
         (await retention.forget(ENTRY_KEPT_MS, PIECE_ROWS)) >= PIECE_ROWS,
     };
-    let [isFull, isWhole] = [false, true];
+    let isFull = false;
     for (const [message, part] of Object.entries(parts)) {
       if (this.#signal.aborted) return false;
-      const { kind } = await this.#rounds.turn({ message, fields: {} }, async () => {
+      await this.#rounds.turn({ message, fields: {} }, async () => {
         isFull = (await part()) || isFull;
       });
-      isWhole &&= kind === 'done';
     }
-    // What failed is not tried again at once.
-    return isFull && isWhole;
+    return isFull;
   }
 
   /** One that fails keeps none behind it waiting. */
@@ -161,7 +162,7 @@ class RoundsOfExpiry implements Expirer {
       const { runId } = one.run;
       const turn = { message: 'what is left of an expired run stays for now', fields: { runId } };
       // Nobody answers: the claims end, and somebody tries again.
-      if ((await this.#rounds.turn(turn, () => this.#clean(one))).kind === 'away') return false;
+      if ((await this.#cleaning.turn(turn, () => this.#clean(one))).kind === 'away') return false;
     }
     return unclean.length >= CLAIMED_RUNS;
   }

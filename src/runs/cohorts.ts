@@ -178,17 +178,20 @@ async function endForks(deps: CohortDeps, { tenant, cohortId }: CohortRow): Prom
 
 const FIRST_LOOK = { isLong: true, spentMs: 0 };
 
-/** Somebody ended its workflow in Temporal: nobody else settles what is left. */
+/** Somebody ended its workflow in Temporal: nobody else settles what is left. Throws behind the last of them. */
 async function endLost(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promise<void> {
   const members = createCohortMembers(deps);
   const message = 'The cohort was ended from outside.';
+  let failed: unknown;
   for (const name of await members.left(tenant, cohortId, true)) {
-    // One whose fork cannot be looked at is given up like one that has not ended.
-    const stands = await members.step(name, FIRST_LOOK).catch((error: unknown) => {
-      if (codeOf(error) === 'service_unavailable') throw error;
-    });
-    if (stands !== 'ended') await members.giveUp(name, { code: 'run_terminated', message });
+    try {
+      if ((await members.step(name, FIRST_LOOK)) === 'ended') continue;
+      await members.giveUp(name, { code: 'run_terminated', message });
+    } catch (error) {
+      failed ??= error;
+    }
   }
+  if (failed !== undefined) throw failed as Error;
   await members.end(tenant, cohortId);
 }
 
@@ -202,6 +205,7 @@ export async function startLeftCohorts(
   deps: Pick<CohortDeps, 'cohortEngine' | 'config'> & {
     readonly stores: Pick<Stores, 'cohorts'>;
     readonly rounds: Rounds;
+    readonly signal: AbortSignal;
   },
   nowMs: number,
   behind?: LeftCohort,
@@ -209,6 +213,7 @@ export async function startLeftCohorts(
   const beforeMs = nowMs - UNSTARTED_MS;
   const left = await deps.stores.cohorts.unstarted(beforeMs, ROUND_COHORTS, behind);
   for (const row of left) {
+    if (deps.signal.aborted) return undefined;
     const { cohortId } = row;
     const turn = { message: 'a cohort is not started, trying again', fields: { cohortId } };
     const { kind } = await deps.rounds.turn(turn, () => start(deps, row));

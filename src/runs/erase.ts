@@ -168,33 +168,34 @@ async function overwritten(
   }
 }
 
-/** False: not all of them yet. Throws behind the last what one of them could not be kept for. */
+/** False: not all of them yet. Throws, when all others are kept, why one of them cannot be. */
 async function keepLogs(
   deps: EraseDeps,
   { keyId, erasureId }: ErasureRow,
   patience: Patience,
 ): Promise<boolean> {
   const { subjects } = deps.stores;
-  let failed: unknown;
+  let failed: { readonly runId: string; readonly error: unknown } | undefined;
   for (let after = ''; ;) {
     const runs = await subjects.runsToDigest(keyId, { after, limit: KEPT_RUNS });
+    let kept = 0;
     for (const run of runs)
       try {
         await subjects.noteErased(run, await keepLog(deps, run, erasureId));
+        kept++;
       } catch (error) {
-        const code = codeOf(error) ?? 'internal_error';
-        if (code === 'service_unavailable') throw error;
-        const fields = { runId: run.runId, erasureId, code, reason: String(error) };
-        deps.logger.warn('the log of an erased run is not kept yet', fields);
-        failed ??= error;
+        if (codeOf(error) === 'service_unavailable') throw error;
+        failed ??= { runId: run.runId, error };
       }
     const last = runs.at(-1);
     if (!last || runs.length < KEPT_RUNS) break;
-    if (patience.isOver()) return false;
+    // The next time begins with those that are left: a page of which none could be kept is passed.
+    if (kept > 0 && patience.isOver()) return false;
     after = last.runId;
   }
-  if (failed !== undefined) throw failed as Error;
-  return true;
+  if (!failed) return true;
+  const reason = `The log of run ${failed.runId} cannot be kept: ${String(failed.error)}`;
+  throw new HostError(codeOf(failed.error) ?? 'internal_error', { reason }, failed.error);
 }
 
 async function receiptOf({ stores }: EraseDeps, erasure: ErasureRow): Promise<string> {

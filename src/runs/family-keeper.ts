@@ -1,11 +1,11 @@
 // Ends that somebody has to know of (architecture §4): a child whose own code could not tell its parent, because it was
 // terminated, ran out of time or never started; and a parent that could not end its children. Each end of a run that has
 // a parent or children stands in `run_ends` until whom it concerns has taken it.
-import { HostError } from '../rules/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { UntoldEnd } from '../ports/families.ts';
 import type { Stores } from '../ports/stores.ts';
-import { createRounds, type Rounds, type TurnOutcome } from '../log/rounds.ts';
+import { createRounds, type Rounds } from '../log/rounds.ts';
 import { cancelChild } from './children.ts';
 import type { ChildrenDeps } from './deps.ts';
 
@@ -32,6 +32,8 @@ export type FamilyKeeperDeps = ChildrenDeps & { readonly stores: Pick<Stores, 'p
 
 type Keeper = ChildrenDeps & {
   readonly rounds: Rounds;
+  /** Rejects where Temporal or the database answers nobody. */
+  readonly answers: () => Promise<unknown>;
   /** Aborted: what is left stands for the next process. */
   readonly signal: AbortSignal;
 };
@@ -44,11 +46,9 @@ export function createFamilyKeeper(deps: FamilyKeeperDeps): FamilyKeeper {
   let isBusy = false;
   const stopping = new AbortController();
   const { stores, engine, logger } = deps;
-  const rounds = createRounds({
-    logger,
-    answers: () => Promise.all([stores.ping(), engine.ping()]),
-  });
-  const keeper: Keeper = { ...deps, rounds, signal: stopping.signal };
+  const answers = () => Promise.all([stores.ping(), engine.ping()]);
+  const rounds = createRounds({ logger, answers });
+  const keeper: Keeper = { ...deps, rounds, answers, signal: stopping.signal };
   const round = (nowMs = Date.now()): Promise<void> => {
     running = running
       .then(async () => {
@@ -89,43 +89,50 @@ async function tellEnds(
     const turn = { message: 'the end of a run is not told, trying again', fields: { runId } };
     // Whom it concerns may be the only one who is away.
     const { kind } = await deps.rounds.turn(turn, () => tellEnd(deps, end));
-    if (kind === 'away') return undefined;
+    if (kind === 'away') return behind;
   }
   return ends.length === ROUND_ENDS ? ends.at(-1) : undefined;
 }
 
+/** Its children end, whatever becomes of its parent. */
 async function tellEnd(deps: Keeper, { run }: UntoldEnd): Promise<void> {
-  const { stores, engine, log } = deps;
+  const { stores } = deps;
   const row = await stores.runs.find(run.tenant, run.runId);
-  const parentRunId = row?.input.header.parentRunId;
-  if (parentRunId !== undefined) {
-    const parent = await log.head(stores.runs.ref(run.tenant, parentRunId));
-    // Of one whose log is just gone nobody knows whether it waits.
-    if (!parent?.closed) await engine.childEnded(parentRunId, { childRunId: run.runId });
+  if (row) {
+    const told = await Promise.allSettled([tellParent(deps, row), cancelChildren(deps, row)]);
+    for (const one of told) if (one.status === 'rejected') throw one.reason as Error;
   }
-  if (row) await cancelChildren(deps, row);
   await stores.families.endTold(run);
 }
 
-/** Throws behind the last child: one that cannot be cancelled keeps no other running. */
+async function tellParent({ stores, engine, log }: Keeper, run: RunRow): Promise<void> {
+  const { parentRunId } = run.input.header;
+  if (parentRunId === undefined) return;
+  const parent = await log.head(stores.runs.ref(run.tenant, parentRunId));
+  // Of one whose log is just gone nobody knows whether it waits.
+  if (!parent?.closed) await engine.childEnded(parentRunId, { childRunId: run.runId });
+}
+
+/** Throws the first error behind the last child: one that cannot be cancelled keeps no other running. */
 async function cancelChildren(deps: Keeper, parent: RunRow): Promise<void> {
   const { stores } = deps;
   let cursor: string | undefined;
-  let failed: TurnOutcome | undefined;
+  const failed: unknown[] = [];
   do {
     const page = await stores.families.children(parent, { cursor, limit: PAGE });
     for (const { run, closed } of page.runs) {
       if (closed) continue;
       if (deps.signal.aborted) throw new HostError('service_unavailable');
-      const { runId } = run;
-      const turn = { message: 'a child is not cancelled, trying again', fields: { runId } };
-      const outcome = await deps.rounds.turn(turn, () => cancelOf(deps, parent, run));
-      if (outcome.kind === 'away') throw new HostError('service_unavailable');
-      if (outcome.kind === 'failed') failed ??= outcome;
+      try {
+        await cancelOf(deps, parent, run);
+      } catch (error) {
+        failed.push(error);
+        if (codeOf(error) === 'service_unavailable') await deps.answers();
+      }
     }
     cursor = page.nextCursor;
   } while (cursor !== undefined);
-  if (failed?.kind === 'failed') throw failed.error;
+  if (failed.length > 0) throw failed[0];
 }
 
 async function cancelOf(deps: Keeper, parent: RunRow, run: RunRef): Promise<void> {

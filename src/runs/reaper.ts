@@ -6,7 +6,7 @@ import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
 import type { CohortEngine } from '../ports/cohorts.ts';
 import type { UnstartedRun } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import { createRounds, type Rounds } from '../log/rounds.ts';
+import { createRounds, roundLimit, type Rounds, type TurnOutcome } from '../log/rounds.ts';
 import { startLeftCohorts, type LeftCohort } from './cohorts.ts';
 import type { RunsDeps } from './deps.ts';
 import { failRun, startRun } from './start.ts';
@@ -21,8 +21,9 @@ export const FAIL_AFTER_MS = 30_000;
 const EXPIRE_INTERVAL_MS = 3_600_000;
 /** Audit of agents, and what is left of dead Cores and unused tokens, is kept so long, in ms: 30 days. */
 export const AGENT_RECORDS_RETENTION_MS = 30 * 24 * 3_600_000;
-/** Runs looked at in one round. */
-const ROUND_RUNS = 50;
+/** Runs that are read at once; and how long a round looks at runs, in ms: what is left has its turn in the next. */
+const PAGE_RUNS = 50;
+const ROUND_LIMIT_MS = 10_000;
 
 export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger' | 'config'> & {
   readonly stores: Pick<
@@ -41,80 +42,117 @@ export interface Reaper {
   round(nowMs?: number): Promise<void>;
 }
 
+/** A round that has a signal to end by, and the turns of all rounds. */
+interface Round extends ReaperDeps {
+  readonly rounds: Rounds;
+  readonly signal: AbortSignal;
+}
+
 export function createReaper(deps: ReaperDeps): Reaper {
   const { stores, engine, logger } = deps;
-  const rounds = createRounds({
-    logger,
-    answers: () => Promise.all([stores.ping(), engine.ping()]),
-  });
+  const stopping = new AbortController();
+  const answers = () => Promise.all([stores.ping(), engine.ping()]);
+  const rounds = createRounds({ logger, answers });
+  const at: Round = { ...deps, rounds, signal: stopping.signal };
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
+  let isBusy = false;
   /** The last ones that were looked at: what cannot be started keeps nothing behind it waiting. */
-  let behind: { readonly run?: UnstartedRun; readonly cohort?: LeftCohort } = {};
+  let run: UnstartedRun | undefined;
+  let cohort: LeftCohort | undefined;
   let expiredAtMs = 0;
-  /** Each part has its turn, whatever becomes of those before it. */
-  const part = async (message: string, work: () => Promise<void>): Promise<void> =>
-    void (await rounds.turn({ message, fields: {} }, work));
   const perform = async (nowMs: number): Promise<void> => {
-    await part('runs are not started, trying again', async () => {
-      behind = { ...behind, run: await reap({ ...deps, rounds }, nowMs, behind.run) };
+    await rounds.turn({ message: 'runs are not started, trying again', fields: {} }, async () => {
+      run = await reap(at, nowMs, run);
     });
-    await part('cohorts are not started, trying again', async () => {
-      behind = {
-        ...behind,
-        cohort: await startLeftCohorts({ ...deps, rounds }, nowMs, behind.cohort),
-      };
+    const cohorts = { message: 'cohorts are not started, trying again', fields: {} };
+    await rounds.turn(cohorts, async () => {
+      cohort = await startLeftCohorts(at, nowMs, cohort);
     });
     if (nowMs - expiredAtMs < EXPIRE_INTERVAL_MS) return;
-    await part('what has served its time is not deleted, trying again', async () => {
-      await stores.idempotency.expire(nowMs - IDEMPOTENCY_RETENTION_SECONDS * 1000);
-      await stores.agents.expire(nowMs - AGENT_RECORDS_RETENTION_MS);
-      expiredAtMs = nowMs;
-    });
+    const outcomes = [
+      await expire(at, 'answers to keys', () =>
+        stores.idempotency.expire(nowMs - IDEMPOTENCY_RETENTION_SECONDS * 1000),
+      ),
+      await expire(at, 'records of agents', () =>
+        stores.agents.expire(nowMs - AGENT_RECORDS_RETENTION_MS),
+      ),
+    ];
+    if (outcomes.every(({ kind }) => kind === 'done')) expiredAtMs = nowMs;
   };
   const round = (nowMs = Date.now()): Promise<void> => {
-    running = running.then(() => perform(nowMs));
+    running = running
+      .then(() => {
+        isBusy = true;
+        return perform(nowMs);
+      })
+      .finally(() => (isBusy = false));
     return running;
   };
   return {
     round,
     start() {
-      timer ??= setInterval(() => void round(), REAPER_INTERVAL_MS).unref();
+      // A round that takes long is not waited for by others.
+      timer ??= setInterval(() => void (isBusy || round()), REAPER_INTERVAL_MS).unref();
     },
     async stop() {
       clearInterval(timer);
       timer = undefined;
+      stopping.abort();
       await running;
     },
   };
 }
 
-/** Returns the run that the next round goes on behind; undefined: it begins anew. */
+function expire(
+  { rounds }: Round,
+  what: string,
+  work: () => Promise<unknown>,
+): Promise<TurnOutcome> {
+  const message = 'what has served its time is not deleted, trying again';
+  return rounds.turn({ message, fields: { what } }, work);
+}
+
+/**
+ * Page by page, until the round has taken ROUND_LIMIT_MS. Returns the run that the next round goes on behind; undefined: it
+ * begins anew.
+ */
 async function reap(
-  deps: ReaperDeps & { readonly rounds: Rounds },
+  at: Round,
   nowMs: number,
   behind: UnstartedRun | undefined,
 ): Promise<UnstartedRun | undefined> {
-  const { stores, rounds } = deps;
-  const unstarted = await stores.runs.unstarted(nowMs - UNSTARTED_MS, ROUND_RUNS, behind);
-  for (const { runId, tenant, createdAtMs } of unstarted) {
-    const turn = { message: 'a run is not started, trying again', fields: { runId } };
-    const { kind } = await rounds.turn(turn, async () => {
-      const row = await stores.runs.find(tenant, runId);
-      if (!row) return;
-      try {
-        await startRun(deps, row);
-      } catch (error) {
-        if (nowMs - createdAtMs <= FAIL_AFTER_MS || !isRefusal(error)) throw error;
-        await failRun(deps, row, { cause: codeOf(error) ?? 'internal_error', atMs: nowMs });
-      }
-    });
-    if (kind === 'away') return undefined;
+  const { stores, rounds, signal } = at;
+  const limit = roundLimit(ROUND_LIMIT_MS);
+  for (let last = behind; ;) {
+    const page = await stores.runs.unstarted(nowMs - UNSTARTED_MS, PAGE_RUNS, last);
+    for (const run of page) {
+      if (signal.aborted || limit.isOver()) return last;
+      const turn = {
+        message: 'a run is not started, trying again',
+        fields: { runId: run.runId },
+      };
+      const { kind } = await rounds.turn(turn, () => startLeft(at, run, nowMs));
+      // What was looked at before this one was answered.
+      if (kind === 'away') return last;
+      last = run;
+    }
+    if (page.length < PAGE_RUNS) return undefined;
   }
-  return unstarted.length === ROUND_RUNS ? unstarted.at(-1) : undefined;
 }
 
-/** What Temporal, or the run itself, says no to. An outage, and a key that is not to be had now, are none. */
+async function startLeft(at: Round, run: UnstartedRun, nowMs: number): Promise<void> {
+  const row = await at.stores.runs.find(run.tenant, run.runId);
+  if (!row) return;
+  try {
+    await startRun(at, row);
+  } catch (error) {
+    if (nowMs - run.createdAtMs <= FAIL_AFTER_MS || !isRefusal(error)) throw error;
+    await failRun(at, row, { cause: codeOf(error) ?? 'internal_error', atMs: nowMs });
+  }
+}
+
+/** What Temporal, or this host, says no to. An outage is none, and neither is a row or a key that cannot be read now. */
 function isRefusal(error: unknown): boolean {
   const waits = ['service_unavailable', 'history_undecodable'];
   return error instanceof HostError && !waits.includes(error.code);

@@ -19,7 +19,10 @@ export interface Started {
   readonly status?: RunStatus;
 }
 
-/** Idempotent. Throws service_unavailable with `details.runId`, and what Temporal refuses the run with. */
+/**
+ * Idempotent. Throws service_unavailable with `details.runId`, history_undecodable (the run cannot be read now), and what
+ * Temporal refuses the run with: internal_error where that is a fault of this host.
+ */
 export async function startRun(deps: StartDeps, row: RunRow): Promise<Started> {
   if (row.temporalRunId !== undefined) return { inTemporal: true };
   if (row.startFailure) {
@@ -27,7 +30,7 @@ export async function startRun(deps: StartDeps, row: RunRow): Promise<Started> {
     return { inTemporal: false };
   }
   const head = await deps.log.head(row);
-  return head?.closed ? { inTemporal: false, status: head.status } : startNew(deps, row);
+  return head?.closed ? { inTemporal: false, status: head.status } : started(deps, row);
 }
 
 /**
@@ -49,23 +52,30 @@ export async function endedAs(
  * because this process was held up, that stands as well.
  */
 export async function startNew(deps: StartDeps, row: RunRow): Promise<Started> {
-  const { stores, engine } = deps;
   try {
-    const { temporalRunId } = await engine.start(row.input);
+    return await started(deps, row);
+  } catch (error) {
+    const code = codeOf(error) ?? 'internal_error';
+    deps.logger.warn('run accepted but not started', { runId: row.runId, code });
+    throw error;
+  }
+}
+
+async function started(deps: StartDeps, row: RunRow): Promise<Started> {
+  const { stores, engine } = deps;
+  const { runId } = row;
+  try {
+    const { temporalRunId } = await engine.start(row.input).catch((error: unknown) => {
+      throw error instanceof HostError ? error : new HostError('internal_error', { runId }, error);
+    });
     const status = await stores.runs.markStarted(row, temporalRunId);
     if (status !== undefined) return { inTemporal: true, status };
   } catch (error) {
-    throw notStarted(deps, row, error);
+    if (codeOf(error) !== 'service_unavailable') throw error;
+    throw new HostError('service_unavailable', { ...(error as HostError).details, runId }, error);
   }
   await takeBack(deps, row);
   return { inTemporal: false };
-}
-
-function notStarted({ logger }: StartDeps, { runId }: RunRow, error: unknown): unknown {
-  const code = codeOf(error) ?? 'internal_error';
-  logger.warn('run accepted but not started', { runId, code });
-  if (code !== 'service_unavailable') return error;
-  return new HostError(code, { ...(error as HostError).details, runId }, error);
 }
 
 /**

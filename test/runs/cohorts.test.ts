@@ -22,7 +22,7 @@ async function startedOf(
     request: { parallel: 1, memberTimeoutMs: 1 },
   })) as unknown as CohortRow[];
   const deps = {
-    config: {},
+    ...{ config: {}, signal: new AbortController().signal },
     // The first is refused by a server that is away, or for its own sake by one that is there.
     rounds: createRounds({
       logger: silentLogger,

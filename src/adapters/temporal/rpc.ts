@@ -20,8 +20,10 @@ export const GRPC = {
   PERMISSION_DENIED: 7,
   RESOURCE_EXHAUSTED: 8,
   FAILED_PRECONDITION: 9,
+  OUT_OF_RANGE: 11,
   UNIMPLEMENTED: 12,
   UNAVAILABLE: 14,
+  UNAUTHENTICATED: 16,
 } as const;
 
 /** How long gRPC waits at most before it dials a lost server again, in ms (its own default is two minutes). */
@@ -191,7 +193,16 @@ export function isNamespaceUnknown(error: unknown): boolean {
   return details.some((one) => String(one).includes(NAMESPACE_UNKNOWN));
 }
 
-/** What the inside is told of a failed call: HostErrors pass, an absent server is service_unavailable. */
+/** What a server says no to: asked again as it is, it says so again. */
+const REFUSALS: ReadonlySet<number> = new Set([
+  ...[GRPC.INVALID_ARGUMENT, GRPC.NOT_FOUND, GRPC.ALREADY_EXISTS, GRPC.FAILED_PRECONDITION],
+  ...[GRPC.OUT_OF_RANGE, GRPC.UNIMPLEMENTED],
+]);
+
+/**
+ * What the inside is told of a failed call: HostErrors pass, and whatever may be answered otherwise another time is
+ * service_unavailable: an absent server, one that fails, and one that does not let this host in.
+ */
 export function toHostError(error: unknown): unknown {
   if (error instanceof HostError) return error;
   const status = grpcStatus(error);
@@ -205,5 +216,9 @@ export function toHostError(error: unknown): unknown {
     const reason = 'A message to or from Temporal is larger than its limit.';
     return new HostError('payload_too_large', { reason }, error);
   }
-  return new HostError('internal_error', { grpcCode: status.code }, error);
+  if (REFUSALS.has(status.code))
+    return new HostError('internal_error', { grpcCode: status.code }, error);
+  const isLocked = status.code === GRPC.PERMISSION_DENIED || status.code === GRPC.UNAUTHENTICATED;
+  const reason = isLocked ? 'Temporal does not let this host in.' : 'Temporal failed.';
+  return new HostError('service_unavailable', { reason, grpcCode: status.code }, error);
 }
