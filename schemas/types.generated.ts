@@ -2621,7 +2621,7 @@ export interface RunOverview {
   endedAt?: string;
   tags: string[];
   /**
-   * Why what the run holds cannot be read now: its tags, its times and what it waits for are not told.
+   * Why something of the run cannot be read now: its tags, or its times and what it waits for, are left out.
    */
   unreadable?: {
     code: string;

@@ -58,19 +58,21 @@ async function check(
   source: ReplaySource,
   { ended, build, say }: Asked & { readonly say: (line: string) => void },
 ): Promise<number> {
-  let broken = 0;
+  let [broken, unread] = [0, 0];
   const look = async (segments: AsyncIterable<ReplayedSegment>): Promise<number> => {
-    let looked = 0;
-    for await (const { runId, temporalRunId, fault } of segments) {
-      looked++;
+    let replayed = 0;
+    for await (const { runId, temporalRunId, fault, isUnread } of segments) {
+      if (isUnread) unread++;
+      else replayed++;
       if (fault === undefined) continue;
-      broken++;
-      say(`${runId} (${temporalRunId}): ${fault}`);
+      if (!isUnread) broken++;
+      say(`${runId} (${temporalRunId}): ${isUnread ? 'not checked: ' : ''}${fault}`);
     }
-    return looked;
+    return replayed;
   };
   const open = await look(replayHistories(source, build === undefined ? 'open' : { build }));
   const over = await look(replayHistories(source, { ended }));
-  say(`${open} open and ${over} ended runs replayed, ${broken} would break`);
+  const left = unread === 0 ? '' : `, ${unread} could not be read and were not checked`;
+  say(`${open} open and ${over} ended runs replayed, ${broken} would break${left}`);
   return broken;
 }

@@ -29,7 +29,7 @@ export function runsTable(
     runs.map(({ runId, status, workflowId, createdAt, rehearsal, unreadable, waiting }) => [
       ...[runId, rehearsal ? `${statusText(status)} (rehearsal)` : statusText(status), workflowId],
       duration(nowMs - Date.parse(createdAt)),
-      unreadable ? unreadableText(unreadable) : waiting.map(waitText).join('; '),
+      [...waiting.map(waitText), ...(unreadable ? [unreadableText(unreadable)] : [])].join('; '),
     ]),
     {
       screen,

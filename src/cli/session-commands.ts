@@ -129,7 +129,7 @@ async function readSession(cli: Cli, sessionId: string, flags: LimitFlag): Promi
       ? 'Nothing was said there yet.'
       : messages.map((message) => messageText(message, cli)).join('\n'),
   );
-  if (unreadable && !flags.json) cli.note(printable(unreadableText(unreadable)));
+  if (unreadable && !flags.json) cli.note(unreadableText(unreadable));
   if (nextCursor !== undefined && !flags.json) cli.note('There is more: --limit shows it.');
 }
 

@@ -38,6 +38,8 @@ export function inSession(major: ServedMajor, run: RunFacts, row: LogRow): Shown
     correlation_id: runShown(correlationId),
     // Of the run: the call that spawned it. What caused the event itself is told by its causes.
     causation_id: causationId ?? null,
+    ...(row.isErased ? { erased: true } : {}),
+    ...(row.unreadable ? { unreadable: row.unreadable } : {}),
   };
   const payload = withSeedNames(row.type, shown.payloadOf(row));
   return { eventType, text: `${JSON.stringify(envelope).slice(0, -1)},"payload":${payload}}` };

@@ -64,20 +64,20 @@ const EVENT_LINK: JsonObject = {
   required: ['eventId', 'runId', 'sequence', 'type', 'timestamp'],
 };
 
-/** Of a row of a list. */
-const UNREADABLE: JsonObject = {
+/** Of a row of a list: `what` is not told of it, or not all. */
+const unreadable = (what: string): JsonObject => ({
   type: 'object',
-  description: 'Why what is kept of it cannot be read now: title and tags are not told.',
+  description: `Why ${what} cannot be read now: what does not open is left out.`,
   properties: { code: text, message: text },
   required: ['code', 'message'],
-};
+});
 
 const SESSION = {
   properties: {
     sessionId: text,
     title: text,
     tags: { type: 'array', items: text },
-    unreadable: UNREADABLE,
+    unreadable: unreadable('the title, or a tag,'),
     createdAt: { type: 'string', format: 'date-time' },
     lastActivityAt: { type: 'string', format: 'date-time' },
   },
@@ -153,7 +153,7 @@ const INLINE: JsonObject = {
             status: { enum: [...RUN_STATUSES] },
             createdAt: { type: 'string', format: 'date-time' },
             tags: { type: 'array', items: text },
-            unreadable: UNREADABLE,
+            unreadable: unreadable('its tags'),
             statusUrl: text,
             eventsUrl: text,
           },
@@ -195,7 +195,7 @@ const INLINE: JsonObject = {
             status: { enum: [...RUN_STATUSES] },
             createdAt: { type: 'string', format: 'date-time' },
             tags: { type: 'array', items: text },
-            unreadable: UNREADABLE,
+            unreadable: unreadable('its tags'),
             ...{ statusUrl: text, eventsUrl: text },
           },
           required: ['runId', 'workflowId', 'status', 'createdAt', 'tags'],
@@ -224,10 +224,7 @@ const INLINE: JsonObject = {
           required: ['messageId', 'from', 'content', 'ts', 'runId', 'eventId'],
         },
       },
-      unreadable: {
-        ...UNREADABLE,
-        description: 'Why something that was said, or may have been, cannot be read now.',
-      },
+      unreadable: unreadable('something that was said, or may have been,'),
       nextCursor: text,
     },
     required: ['messages'],
@@ -388,12 +385,12 @@ const INLINE: JsonObject = {
             workflowId: text,
             status: text,
             createdAt: { type: 'string', format: 'date-time' },
-            unreadable: UNREADABLE,
+            unreadable: unreadable('what it asks'),
             questions: {
               type: 'array',
               items: question,
               description:
-                'Absent where it may ask and was not looked at, or cannot be read: read its own questions.',
+                'Absent where it may ask and was not looked at: read its own questions. Absent, too, where it cannot be read.',
             },
           },
           required: ['runId', 'parentRunId', 'workflowId', 'status', 'createdAt'],

@@ -6,10 +6,11 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts'
 import { handoffsOf } from '../rules/handoffs.ts';
 import type { ReducerName } from '../rules/reducers.ts';
 import type { RunInput } from '../rules/run-input.ts';
-import type { Unreadable } from '../rules/unreadable.ts';
-import type { FedRow, UnreadRow } from '../ports/feed.ts';
+import { unreadableFor, type Unreadable } from '../rules/unreadable.ts';
+import type { FedRow } from '../ports/feed.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
+import type { NotedRow, SaidAt } from '../ports/sessions.ts';
 import type { Stores } from '../ports/stores.ts';
 import { objectOr, turnOf } from './fold-rows.ts';
 
@@ -54,8 +55,17 @@ const TYPES = Object.entries(EVENT_TYPES).flatMap(([type, { part }]) =>
 
 /** What a row says; undefined: nothing that is a message. */
 export function messageIn(row: Saying, agentOf: AgentOf = () => undefined): Message | undefined {
-  const payload = objectOr(JSON.parse(row.payload) as JsonValue, {});
+  const payload = objectOr(parsed(row.payload), {});
   return SAID[eventRow(row.type).part]?.(payload, row, agentOf);
+}
+
+/** What is damaged says nothing. */
+function parsed(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return null;
+  }
 }
 
 /** Of either shape of a message (seed 000 §G, channels-and-reducers.md); what is masked is none. */
@@ -126,64 +136,78 @@ export async function conversationPage(
   parts: ConversationParts,
   query: ConversationQuery,
 ): Promise<ConversationPage> {
-  const { tenant, sessionId, after, limit } = query;
-  const { unreadFrom, unread } = await index(parts, query);
-  const rows = await parts.sessions.messages(tenant, sessionId, { after, limit: limit + 1 });
+  const { tenant, after, limit } = query;
+  const unreadFrom = await index(parts, query);
+  const rows = await notedRows(parts, query);
   const shown = rows.slice(0, limit);
-  const readable = shown.filter((one) => 'row' in one);
-  const hidden = shown.find((one) => 'unreadable' in one);
+  const page = await said(parts, tenant, shown);
   const last = shown.at(-1)?.position ?? after;
-  const isMore = rows.length > limit;
-  const { unreadable } = hidden ?? (isMore ? {} : (unread ?? {}));
-  const page = {
-    messages: await said(parts, tenant, readable),
-    ...(unreadable === undefined ? {} : { unreadable }),
-  };
-  if (isMore) return { ...page, next: last };
+  if (rows.length > limit) return { ...page, next: last };
   return { ...page, ...(unreadFrom === undefined ? {} : { next: Math.max(last, unreadFrom) }) };
 }
 
+/** One more than asked for. What can be read since it was noted is noted first: it may be no message, or another's place. */
+async function notedRows(
+  { sessions }: ConversationParts,
+  { tenant, sessionId, after, limit }: ConversationQuery,
+): Promise<readonly NotedRow[]> {
+  const read = () => sessions.messages(tenant, sessionId, { after, limit: limit + 1 });
+  const rows = await read();
+  const known = rows.filter(({ isUnread, row }) => isUnread && !row.unreadable);
+  if (known.length === 0) return rows;
+  await sessions.noteRead(tenant, sessionId, known.map(saidAt));
+  return read();
+}
+
+/** Without an id: it says nothing, or cannot be read. */
+function saidAt({ row, position }: FedRow): SaidAt {
+  const messageId = row.unreadable ? undefined : messageIn(row)?.messageId;
+  return { position, ...(messageId === undefined ? {} : { messageId }) };
+}
+
 /**
- * Notes what the feed says on from where the last reader came, a bounded piece of it. `unreadFrom`: the position that it
- * came to, absent when it came to its end; `unread`: the row at which it had to stop. Readers at once note the same.
+ * Notes what the feed says on from where the last reader came, a bounded piece of it: undefined when it came to its end,
+ * else the position that it came to. Readers at once note the same.
  */
 async function index(
   { feed, sessions }: ConversationParts,
   { tenant, sessionId }: Pick<ConversationQuery, 'tenant' | 'sessionId'>,
-): Promise<{ readonly unreadFrom?: number; readonly unread?: UnreadRow }> {
+): Promise<number | undefined> {
   const consumer = `conversation:${sessionId}`;
   let after = await feed.cursor(tenant, consumer);
   for (let scans = 0; scans < MAX_SCANS; scans++) {
     const page = { tenant, sessionId, after, limit: SCAN_ROWS, types: TYPES };
-    const { rows, readTo, unread } = await feed.eventsOf(page);
-    if (readTo === undefined) return {};
-    const found = rows.flatMap(({ row, position }) => {
-      const message = messageIn(row);
-      return message ? [{ messageId: message.messageId, position }] : [];
+    const { rows, readTo } = await feed.eventsOf(page);
+    if (readTo === undefined) return undefined;
+    const found = rows.flatMap((one) => {
+      const noted = saidAt(one);
+      return noted.messageId === undefined && !one.row.unreadable ? [] : [noted];
     });
     await sessions.noteMessages(tenant, sessionId, found);
     after = await feed.advance(tenant, consumer, readTo);
-    if (unread) return { unread };
   }
-  return { unreadFrom: after };
+  return after;
 }
 
 async function said(
   { runs, log }: ConversationParts,
   tenant: string,
   rows: readonly FedRow[],
-): Promise<readonly SaidMessage[]> {
+): Promise<Pick<ConversationPage, 'messages' | 'unreadable'>> {
   const inputs = new Map<string, RunInput | undefined>();
   const messages: SaidMessage[] = [];
+  let unreadable: Unreadable | undefined;
   for (const { row, run } of rows) {
     const { runId } = run;
-    if (!inputs.has(runId)) inputs.set(runId, (await runs.find(tenant, runId))?.input);
+    unreadable ??= row.unreadable;
+    if (row.unreadable) continue;
+    if (!inputs.has(runId)) inputs.set(runId, (await runs.findKept(tenant, runId))?.input);
     const input = inputs.get(runId);
     const handedTo = input && isHandedOver(input, row) ? await decider(log, run, row) : undefined;
     const message = messageIn(row, (nodeId) => handedTo ?? pinnedAgent(input, nodeId));
     if (message) messages.push({ ...message, runId, eventId: row.eventId });
   }
-  return messages;
+  return { messages, ...(unreadable ? { unreadable } : {}) };
 }
 
 function pinnedAgent(input: RunInput | undefined, nodeId = ''): string | undefined {
@@ -209,7 +233,13 @@ async function decider(
   const causes = await log.causes(run.tenant, eventId, MAX_BETWEEN);
   const decision = causes.find(({ type }) => eventRow(type).part === 'decision');
   if (decision?.runId !== run.runId) return undefined;
-  const [row] = await log.read(run, { after: decision.sequence - 1, limit: 1 });
-  const { agentId } = objectOr(JSON.parse(row?.payload ?? 'null') as JsonValue, {});
+  const [row] = await log.read(run, { after: decision.sequence - 1, limit: 1 }).catch(noneOf);
+  const { agentId } = objectOr(parsed(row?.payload ?? 'null'), {});
   return typeof agentId === 'string' ? agentId : undefined;
+}
+
+/** A row that cannot be read tells nothing of another one. */
+function noneOf(error: unknown): readonly LogRow[] {
+  if (!unreadableFor(error)) throw error;
+  return [];
 }

@@ -10,7 +10,7 @@
 import type { RunEngine } from '../ports/engine.ts';
 import type { HistoryRemover } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { ExpireOutcome, UncleanRun } from '../ports/retention.ts';
+import type { ExpireOutcome } from '../ports/retention.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { rest } from '../system/time.ts';
@@ -157,18 +157,19 @@ class RoundsOfExpiry implements Expirer {
   async #cleanSome(): Promise<boolean> {
     const { retention } = this.#parts.stores;
     const unclean = await retention.claimUnclean(CLAIMED_RUNS, LEASE_MS);
-    for (const one of unclean) {
+    for (const run of unclean) {
       if (this.#signal.aborted) return false;
-      const { runId } = one.run;
+      const { runId } = run;
       const turn = { message: 'what is left of an expired run stays for now', fields: { runId } };
       // Nobody answers: the claims end, and somebody tries again.
-      if ((await this.#cleaning.turn(turn, () => this.#clean(one))).kind === 'away') return false;
+      if ((await this.#cleaning.turn(turn, () => this.#clean(run))).kind === 'away') return false;
     }
     return unclean.length >= CLAIMED_RUNS;
   }
 
-  async #clean({ run, executions }: UncleanRun): Promise<void> {
+  async #clean(run: RunRef): Promise<void> {
     const { stores, histories } = this.#parts;
+    const executions = await stores.retention.executionsOf(run);
     for (const temporalRunId of executions) await histories.remove(run.runId, temporalRunId);
     while (!(await stores.retention.clean(run, PIECE_ROWS))) if (this.#signal.aborted) return;
     await stores.retention.markClean(run);

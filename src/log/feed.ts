@@ -1,7 +1,6 @@
 // Readers of the feed (architecture §3.6): pages behind a position, woken by changes of logs in any process. Nothing is
 // asked while nothing changes, except soon again behind a page that ended where somebody still wrote.
-import { HostError } from '../rules/errors.ts';
-import type { FeedPage, FeedQuery, FeedRow, UnreadRow } from '../ports/feed.ts';
+import type { FeedPage, FeedQuery, FeedRow } from '../ports/feed.ts';
 import type { Stores } from '../ports/stores.ts';
 import { BackOff, Bell, rest } from '../system/time.ts';
 
@@ -41,21 +40,16 @@ export async function* readFeed(
 }
 
 export interface PageSource<Row> {
-  readonly read: (after: number) => Promise<{
-    readonly rows: readonly Row[];
-    readonly heldBack: boolean;
-    readonly unread?: UnreadRow;
-  }>;
+  readonly read: (
+    after: number,
+  ) => Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }>;
   /** What a page holds that ends before the last row there is. */
   readonly pageRows: number;
   /** Rings when there may be more. */
   readonly changed: Bell;
 }
 
-/**
- * Page after page, each read when the one before was taken and something may have come behind it. Throws HostError
- * history_undecodable where the next row cannot be read: what stands behind it comes in its order, or not at all.
- */
+/** Page after page, each read when the one before was taken and something may have come behind it. */
 export async function* pagesBehind<Row extends { readonly position: number }>(
   { read, pageRows, changed }: PageSource<Row>,
   { after, signal }: { readonly after: number; readonly signal: AbortSignal },
@@ -69,17 +63,12 @@ export async function* pagesBehind<Row extends { readonly position: number }>(
       position = last.position;
       held.reset();
       yield page.rows;
+      if (page.rows.length === pageRows) continue;
     }
-    if (page.unread) throw unreadError(page.unread);
-    if (page.rows.length === pageRows) continue;
     await rest(REST_MS, signal);
     if (!page.heldBack) held.reset();
     await changed.rung(signal, page.heldBack ? held.next() : undefined);
   }
-}
-
-function unreadError({ run, unreadable }: UnreadRow): HostError {
-  return new HostError(unreadable.code, { reason: unreadable.message, runId: run.runId });
 }
 
 export interface Consuming extends Omit<FeedReading, 'after'> {

@@ -83,7 +83,7 @@ function ask(run: RunOverview, nowMs: number): string {
         deadline === undefined ? 'no time limit' : renderLeft(Date.parse(deadline), nowMs);
       return `<h3><a href="${runUrl(runId)}">${escapeHtml(title)}</a></h3><p class="facts"><b>${escapeHtml(workflowName)}</b> · step ${escapeHtml(nodeName)} · asked ${renderAge(Date.parse(requestedAt), nowMs)} · ${left}</p>`;
     });
-  if (unreadable)
+  if (unreadable && open.length === 0)
     questions.push(
       `<h3><a href="${runUrl(runId)}">A run waits</a></h3><p class="facts"><b>${escapeHtml(workflowName)}</b> · ${escapeHtml(unreadableText(unreadable))}</p>`,
     );
@@ -120,7 +120,7 @@ function row(run: RunOverview, nowMs: number): string {
       ? ` · took ${duration(Date.parse(endedAt) - Date.parse(startedAt))}`
       : '';
   const [first] = open;
-  const about = run.unreadable ? unreadableText(run.unreadable) : first?.title;
+  const about = first?.title ?? (run.unreadable && unreadableText(run.unreadable));
   const asks = about === undefined ? '' : `<span class="about">${escapeHtml(about)}</span>`;
   const tags = run.tags
     .slice(0, SHOWN_TAGS)

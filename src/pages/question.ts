@@ -1,6 +1,8 @@
 // The question a run asks, as a card with one plain form per answer (interrupt.md). One form each, because Enter in a
 // text field submits the first button of its form: a field for a reason must never accept something.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
+import { unreadableText } from '../words/unreadable.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
 import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
@@ -66,15 +68,21 @@ ${forms(model)}
 </section>`;
 }
 
-/** What a run below asks. */
-export interface QuestionBelow {
+/** What a run below asks, or why nobody can tell what it asks. */
+export type QuestionBelow = {
   readonly runId: string;
   readonly workflowId: string;
-  readonly interrupt: OpenQuestion;
-}
+} & ({ readonly interrupt: OpenQuestion } | { readonly unreadable: Unreadable });
 
 /** A card that leads to where it is answered. */
-export function renderQuestionBelow({ runId, workflowId, interrupt }: QuestionBelow): string {
+export function renderQuestionBelow(below: QuestionBelow): string {
+  const { runId, workflowId } = below;
+  if ('unreadable' in below)
+    return `<section class="card question" data-interrupt="${escapeHtml(runId)}"><h2>A run below may ask</h2>
+<p class="lead">${escapeHtml(unreadableText(below.unreadable))}</p>
+<p><span class="facts">a run of ${escapeHtml(workflowId)}: <code>${escapeHtml(runId)}</code></span></p>
+</section>`;
+  const { interrupt } = below;
   const id = escapeHtml(interrupt.interruptId);
   const { title, lead } = headOf(interrupt, interrupt.nodeId);
   return `<section class="card question" data-interrupt="${id}" aria-labelledby="q-${id}">

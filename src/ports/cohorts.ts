@@ -28,6 +28,9 @@ export interface CohortRow extends Omit<NewCohort, 'members'> {
   readonly endedAtMs?: number;
 }
 
+/** One that was accepted, and that Temporal was not seen to have. */
+export type LeftCohort = Pick<CohortRow, 'cohortId' | 'tenant' | 'createdAtMs'>;
+
 export interface CohortMember {
   /** From 0. */
   readonly position: number;
@@ -94,11 +97,7 @@ export interface CohortStore {
   member(name: MemberName): Promise<CohortMember | undefined>;
   markStarted(tenant: string, cohortId: string): Promise<void>;
   /** Open ones that Temporal was not seen to have, created before `beforeMs`, oldest first, from behind one of them. */
-  unstarted(
-    beforeMs: number,
-    limit: number,
-    behind?: Pick<CohortRow, 'cohortId' | 'createdAtMs'>,
-  ): Promise<readonly CohortRow[]>;
+  unstarted(beforeMs: number, limit: number, behind?: LeftCohort): Promise<readonly LeftCohort[]>;
   /** From now on no fork is made. The state then; undefined: no such cohort. */
   cancelling(tenant: string, cohortId: string): Promise<CohortState | undefined>;
   /** The first reason stays. */

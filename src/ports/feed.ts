@@ -1,5 +1,4 @@
 // The feed (architecture §3.6): every row of every log in one order, whatever its run, for named consumers.
-import type { Unreadable } from '../rules/unreadable.ts';
 import type { LogRow } from './log.ts';
 import type { RunRef } from './runs.ts';
 
@@ -33,24 +32,11 @@ export interface FeedPage {
   readonly heldBack: boolean;
 }
 
-/** A row of a log with its place in the feed. */
+/** A row of a log with its place in the feed. One that cannot be read says so in its place. */
 export interface FedRow {
   readonly position: number;
   readonly run: RunRef;
   readonly row: LogRow;
-}
-
-/** A row that is there, and that cannot be read now. */
-export interface UnreadRow {
-  readonly position: number;
-  readonly run: RunRef;
-  readonly unreadable: Unreadable;
-}
-
-/** Rows in their order, as far as they can be read: what stands behind `unread` is not among them, whatever it is. */
-export interface FedRows {
-  readonly rows: readonly FedRow[];
-  readonly unread?: UnreadRow;
 }
 
 export interface FeedStore {
@@ -59,14 +45,14 @@ export interface FeedStore {
   /** As `read`, of one session, with the rows themselves. */
   events(
     query: FeedQuery & { readonly sessionId: string },
-  ): Promise<FedRows & Pick<FeedPage, 'heldBack'>>;
+  ): Promise<{ readonly rows: readonly FedRow[] } & Pick<FeedPage, 'heldBack'>>;
   /**
    * Of the next `limit` rows of one session those of these types, with the rows themselves. `readTo`: on from there the
-   * next call reads; undefined: nothing more is there to be read now. It lies before `unread`.
+   * next call reads; undefined: nothing more is there to be read now.
    */
   eventsOf(
     query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
-  ): Promise<FedRows & { readonly readTo?: number }>;
+  ): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }>;
   /** Where the event stands that has this id, if it is one of the session's. */
   positionOf(tenant: string, sessionId: string, eventId: string): Promise<number | undefined>;
   /** Behind this position comes what comes; nothing before it will. For who wants no row that is there. */

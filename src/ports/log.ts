@@ -2,6 +2,7 @@
 import type { CausedBy } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
 import type { RunRef, RunSummary } from './runs.ts';
 
 export interface LogRow {
@@ -21,13 +22,15 @@ export interface LogRow {
   readonly timestampMs: number;
   /** The key that `payload` was sealed with is destroyed: what stands there is what stays (src/wire/erased-payload.ts). */
   readonly isErased?: true;
+  /** Only where rows of several runs are told: why `payload` cannot be read now. What stands there is what would stay. */
+  readonly unreadable?: Unreadable;
 }
 
 /** A row before the head lock gives it sequence and clamped timestamp. */
 export type NewRow = Omit<LogRow, 'sequence'>;
 
 /** A row without what it says: for walks along causes. */
-export type LogLink = Omit<LogRow, 'key' | 'causedBy' | 'payload' | 'isErased'>;
+export type LogLink = Omit<LogRow, 'key' | 'causedBy' | 'payload' | 'isErased' | 'unreadable'>;
 
 export interface HistoryCursor {
   /** Segment that is being read. '' before the start is confirmed. */

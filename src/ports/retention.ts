@@ -26,13 +26,6 @@ export interface ExpireQuery {
   readonly restMs: number;
 }
 
-/** A run that has expired and of which something is left. */
-export interface UncleanRun {
-  readonly run: RunRef;
-  /** Ids of its executions in Temporal. */
-  readonly executions: readonly string[];
-}
-
 export interface Hold {
   readonly reason: string;
   readonly heldAtMs: number;
@@ -79,7 +72,9 @@ export interface RetentionStore {
   /** A run that was found to stay is not looked at again for so long, in ms. */
   lookAgain(run: RunRef, afterMs: number): Promise<void>;
   /** Expired runs of which something is left, for the caller alone, as `due` gives them; again later each time. */
-  claimUnclean(limit: number, leaseMs: number): Promise<readonly UncleanRun[]>;
+  claimUnclean(limit: number, leaseMs: number): Promise<readonly RunRef[]>;
+  /** Ids of the executions in Temporal of an expired run that are not gone. */
+  executionsOf(run: RunRef): Promise<readonly string[]>;
   /** Deletes at most `limit` rows of each kind of what is left. True: nothing is. */
   clean(run: RunRef, limit: number): Promise<boolean>;
   /** Its histories are gone as well. */

@@ -1,6 +1,6 @@
 // Sessions (seed 003): what groups the runs of one conversation, made by the first run that names it.
 import type { Unreadable } from '../rules/unreadable.ts';
-import type { FedRow, UnreadRow } from './feed.ts';
+import type { FedRow } from './feed.ts';
 import type { RunListItem } from './runs.ts';
 
 export interface SessionRow {
@@ -9,7 +9,7 @@ export interface SessionRow {
   readonly title?: string;
   /** Of its runs, each once, the earliest first; at most 100. */
   readonly tags: readonly string[];
-  /** Title and tags cannot be read now. */
+  /** The title, or a tag, cannot be read now: it is not among them. */
   readonly unreadable?: Unreadable;
   readonly createdAtMs: number;
   /** When a run was last accepted, or a log last grew: told to the second. */
@@ -29,11 +29,17 @@ export interface PageQuery {
   readonly limit: number;
 }
 
-/** A message of a session: its id, and where in the feed a row says it. */
+/** A message of a session, and where in the feed a row says it. */
 export interface SaidAt {
-  readonly messageId: string;
+  /** Absent: the row says none, or cannot be read now and may say one. */
+  readonly messageId?: string;
   readonly position: number;
 }
+
+export type NotedRow = FedRow & {
+  /** It could not be read when it was noted. */
+  readonly isUnread?: true;
+};
 
 /** A session belongs to one tenant: one of the same name elsewhere is another one. */
 export interface SessionStore {
@@ -51,12 +57,17 @@ export interface SessionStore {
     sessionId: string,
     query: PageQuery,
   ): Promise<{ readonly runs: readonly SessionRun[]; readonly nextCursor?: string }>;
-  /** Notes what was said, in the order of the feed. Of an id that is noted the first place stays, while a row is there. */
+  /**
+   * Notes what was said, or may have been, in the order of the feed. Of an id that is noted the first place stays, while a
+   * row is there.
+   */
   noteMessages(tenant: string, sessionId: string, said: readonly SaidAt[]): Promise<void>;
   /** The rows that say what was noted, ascending, behind a position of the feed. */
   messages(
     tenant: string,
     sessionId: string,
     query: { readonly after: number; readonly limit: number },
-  ): Promise<readonly (FedRow | UnreadRow)[]>;
+  ): Promise<readonly NotedRow[]>;
+  /** Of rows that could not be read when they were noted, and can be now: what they say is noted in the place of that. */
+  noteRead(tenant: string, sessionId: string, read: readonly SaidAt[]): Promise<void>;
 }

@@ -30,6 +30,9 @@ export interface SubjectKeys {
 
 export type ErasureState = 'closing' | 'destroyed' | 'erased';
 
+/** One that has no receipt yet. */
+export type LeftErasure = Pick<ErasureRow, 'tenant' | 'erasureId' | 'askedAtMs'>;
+
 /** Who asked, and why, as they say. Stands in the receipt. */
 export interface AskedErasure {
   readonly by: string;
@@ -95,9 +98,9 @@ export interface SubjectStore {
   erasures(tenant: string, limit: number): Promise<readonly ErasureRow[]>;
   /** Of all tenants, the oldest first, behind the one that is named. */
   unfinished(page: {
-    readonly after?: ErasureRow | undefined;
+    readonly after?: LeftErasure | undefined;
     readonly limit: number;
-  }): Promise<readonly ErasureRow[]>;
+  }): Promise<readonly LeftErasure[]>;
   openRuns(
     keyId: string,
     page: { readonly after: string; readonly limit: number },

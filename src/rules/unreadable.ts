@@ -5,7 +5,7 @@ import { codeOf, type ErrorCode } from './errors.ts';
 /** A key that no process of this host has, or what does not open with its key. Another time it may be read. */
 export interface Unreadable {
   readonly code: ErrorCode;
-  /** For the operator. */
+  /** Which key it lacks, or where it stands: names alone, nothing that is kept there. */
   readonly message: string;
 }
 

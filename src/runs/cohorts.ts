@@ -4,7 +4,7 @@ import { codeOf, HostError } from '../rules/errors.ts';
 import { cohortForkIdOf } from '../rules/ids.ts';
 import { MAX_COHORT_MEMBERS, MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { CohortEngine, CohortMember, CohortRow } from '../ports/cohorts.ts';
+import type { CohortEngine, CohortMember, CohortRow, LeftCohort } from '../ports/cohorts.ts';
 import type { Deployments } from '../ports/deployments.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
@@ -195,8 +195,6 @@ async function endLost(deps: CohortDeps, { tenant, cohortId }: CohortRow): Promi
   await members.end(tenant, cohortId);
 }
 
-export type LeftCohort = Pick<CohortRow, 'cohortId' | 'createdAtMs'>;
-
 /**
  * For the reaper: cohorts that were accepted while Temporal was away. Returns the one that the next round goes on behind;
  * undefined: it begins anew.
@@ -212,11 +210,13 @@ export async function startLeftCohorts(
 ): Promise<LeftCohort | undefined> {
   const beforeMs = nowMs - UNSTARTED_MS;
   const left = await deps.stores.cohorts.unstarted(beforeMs, ROUND_COHORTS, behind);
-  for (const row of left) {
+  for (const { tenant, cohortId } of left) {
     if (deps.signal.aborted) return undefined;
-    const { cohortId } = row;
     const turn = { message: 'a cohort is not started, trying again', fields: { cohortId } };
-    const { kind } = await deps.rounds.turn(turn, () => start(deps, row));
+    const { kind } = await deps.rounds.turn(turn, async () => {
+      const row = await deps.stores.cohorts.find(tenant, cohortId);
+      if (row) await start(deps, row);
+    });
     if (kind === 'away') return undefined;
   }
   return left.length === ROUND_COHORTS ? left.at(-1) : undefined;

@@ -1,5 +1,5 @@
 // Goes on with erasures that a crash, or an open run, left under way, and wraps keys anew when the operator's key changed.
-import type { ErasureRow } from '../ports/subjects.ts';
+import type { LeftErasure } from '../ports/subjects.ts';
 import { createRounds } from '../log/rounds.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
 
@@ -38,13 +38,16 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
   ): Promise<void> =>
     void (await rounds.turn({ message: `${what} did not go on, trying again`, fields }, work));
   const advanceAll = async (): Promise<void> => {
-    for (let after: ErasureRow | undefined; !isStopped;) {
+    for (let after: LeftErasure | undefined; !isStopped;) {
       const page = await subjects.unfinished({ after, limit: PAGE_ERASURES });
-      for (const erasure of page)
-        if (!isStopped)
-          await guarded('an erasure', () => advanceErasure(deps, erasure, twice()), {
-            erasureId: erasure.erasureId,
-          });
+      for (const { tenant, erasureId } of page) {
+        if (isStopped) return;
+        const goOn = async () => {
+          const erasure = await subjects.erasure(tenant, erasureId);
+          if (erasure) await advanceErasure(deps, erasure, twice());
+        };
+        await guarded('an erasure', goOn, { erasureId });
+      }
       if (page.length < PAGE_ERASURES) return;
       after = page.at(-1);
     }

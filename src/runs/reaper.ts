@@ -3,11 +3,11 @@
 // cannot be asked about, waits, and the others do not wait for it.
 import { codeOf, HostError } from '../rules/errors.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
-import type { CohortEngine } from '../ports/cohorts.ts';
+import type { CohortEngine, LeftCohort } from '../ports/cohorts.ts';
 import type { UnstartedRun } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { createRounds, roundLimit, type Rounds, type TurnOutcome } from '../log/rounds.ts';
-import { startLeftCohorts, type LeftCohort } from './cohorts.ts';
+import { startLeftCohorts } from './cohorts.ts';
 import type { RunsDeps } from './deps.ts';
 import { failRun, startRun } from './start.ts';
 

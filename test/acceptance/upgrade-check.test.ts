@@ -169,6 +169,19 @@ it('a run that cannot be read here is told of, and those beside it are replayed'
   expect(unread).toMatchObject([{ runId: over, fault: reason }]);
 });
 
+// [I97]
+it('histories that cannot be read are told of as such, and not as broken', async () => {
+  const reason = 'No encryption key with the id "lost".';
+  const codec: PayloadCodec = {
+    encode: async (payloads) => payloads,
+    decode: () => Promise.reject(new HostError('history_undecodable', { reason })),
+  };
+  const blind = { ...source, dataConverter: { payloadCodecs: [codec] } };
+  const found: ReplayedSegment[] = [];
+  for await (const segment of replayHistories(blind, 'open')) found.push(segment);
+  expect(found).toMatchObject([{ runId: open, fault: reason, isUnread: true }]);
+});
+
 // Whoever erased a subject has to upgrade, too.
 it('a run whose subject was erased breaks nothing', async () => {
   const dataSubject = 'upgraded';

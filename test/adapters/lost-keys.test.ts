@@ -5,11 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { openDatabase, storesOn } from '../../src/adapters/postgres/index.ts';
-import { pagesBehind } from '../../src/log/feed.ts';
 import { conversationPage } from '../../src/log/conversation.ts';
 import type { NewRun, RunSummary } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { Bell } from '../../src/system/time.ts';
 import { batchAfter, entry, headOf, newId, newRun, refTo } from '../contract/given.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
@@ -31,6 +29,14 @@ const WAITS: RunSummary = {
   ],
 };
 
+interface Asking {
+  readonly key?: string | undefined;
+  readonly talk?: string;
+  readonly said?: object;
+}
+
+const saying = () => ({ messageId: newId('said'), from: 'user', content: 'hello', ts: 1 });
+
 // [I97]
 describe.each(await databaseTwins())('rows without their key on %s', (_name, database) => {
   let db: Db;
@@ -41,13 +47,15 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
   let [before, lost, behind] = ['', '', ''];
 
   /** Accepted where the key is known, waits for a person, and has said something. */
-  async function asking(tags: readonly string[], subjectKey?: string): Promise<string> {
-    const run = newRun({ ...(subjectKey === undefined ? {} : { subjectKey }), sessionTitle: 'T' });
-    const header = { ...run.input.header, sessionId };
+  async function asking(
+    tags: readonly string[],
+    { key, talk = sessionId, said: value = saying() }: Asking = {},
+  ): Promise<string> {
+    const run = newRun({ ...(key === undefined ? {} : { subjectKey: key }), sessionTitle: 'T' });
+    const header = { ...run.input.header, sessionId: talk };
     const told: NewRun = { ...run, input: { ...run.input, header, tags } };
     await elsewhere.runs.accept(told);
     await elsewhere.runs.markStarted(refTo(run.runId), 'T1');
-    const value = { messageId: newId('said'), from: 'user', content: 'hello', ts: 1 };
     const said = { reducer: 'message', channel: 'c', value };
     await elsewhere.log.append({
       ...batchAfter(await headOf(elsewhere, run.runId), [
@@ -69,7 +77,8 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     elsewhere = await of([OTHER, KEY]);
     stores = await of([KEY]);
     before = await asking(['before']);
-    lost = await asking(['lost'], await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' }));
+    const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
+    lost = await asking(['lost'], { key });
     behind = await asking(['behind']);
   });
   afterAll(() => close());
@@ -106,9 +115,10 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     }
   });
 
-  it('sessions are told, and their runs', async () => {
+  it('sessions are told with all that opens, and their runs', async () => {
     const { sessions } = await stores.sessions.list(TENANT, { limit: 50 });
-    expect(sessions).toMatchObject([{ sessionId, unreadable: UNREADABLE, tags: [] }]);
+    const opens = { title: 'T', tags: ['before', 'behind'] };
+    expect(sessions).toMatchObject([{ sessionId, unreadable: UNREADABLE, ...opens }]);
     expect(await stores.sessions.find(TENANT, sessionId)).toMatchObject({ sessionId });
     expect(told((await stores.sessions.runs(TENANT, sessionId, { limit: 50 })).runs)).toEqual(
       ALL(),
@@ -153,34 +163,44 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     expect(unstarted.map(({ runId }) => runId)).toEqual(expect.arrayContaining(ids));
   });
 
-  it('what is told in order is told up to it, and says why it ends', async () => {
-    const told: string[] = [];
-    const signal = new AbortController().signal;
-    const read = (after: number) =>
-      stores.feed.events({ tenant: TENANT, sessionId, after, limit: 100 });
-    const reading = (async () => {
-      const source = { read, pageRows: 100, changed: new Bell() };
-      for await (const rows of pagesBehind(source, { after: 0, signal })) {
-        told.push(...rows.map(({ run }) => run.runId));
-        if (told.length > 1) return;
-      }
-    })();
-    await expect(reading).rejects.toMatchObject({ ...UNREADABLE, details: { runId: lost } });
-    expect(told).toEqual([before]);
+  it('a session’s stream tells its event in its place, without what it says', async () => {
+    const query = { tenant: TENANT, sessionId, after: 0, limit: 100 };
+    const of = async (on: Stores) =>
+      (await on.feed.events(query)).rows
+        .filter(({ row }) => row.type === 'channel.written')
+        .map(({ row }) => [row.runId, row.payload.includes('hello'), row.unreadable]);
+    expect(await of(stores)).toEqual([
+      [before, true, undefined],
+      [lost, false, UNREADABLE],
+      [behind, true, undefined],
+    ]);
+    expect(await of(elsewhere)).toEqual([before, lost, behind].map((id) => [id, true, undefined]));
   });
 
-  it('a conversation is told as far as it can be, also what was noted before the key was lost', async () => {
+  it('a conversation tells the others, and what was hidden when its key is there', async () => {
     const query = { tenant: TENANT, sessionId, after: 0, limit: 10 };
     const runsOf = async (on: Stores) => {
       const { messages, unreadable } = await conversationPage(on, query);
       return { runs: messages.map(({ runId }) => runId), unreadable };
     };
-    expect(await runsOf(stores)).toEqual({ runs: [before], unreadable: UNREADABLE });
-    expect(await runsOf(elsewhere)).toEqual({
-      runs: [before, lost, behind],
-      unreadable: undefined,
-    });
-    expect(await runsOf(stores)).toEqual({ runs: [before, behind], unreadable: UNREADABLE });
+    const hidden = { runs: [before, behind], unreadable: UNREADABLE };
+    const all = { runs: [before, lost, behind], unreadable: undefined };
+    expect(await runsOf(stores)).toEqual(hidden);
+    expect(await runsOf(elsewhere)).toEqual(all);
+    expect(await runsOf(elsewhere)).toEqual(all);
+    expect(await runsOf(stores)).toEqual(hidden);
+  });
+
+  it('a message whose first place was hidden stands there, and nowhere else', async () => {
+    const talk = newId('talk');
+    const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
+    const said = { messageId: 'same', from: 'user', content: 'hello', ts: 1 };
+    const runs = [await asking([], { key, talk, said }), await asking([], { talk, said })];
+    const query = { tenant: TENANT, sessionId: talk, after: 0, limit: 10 };
+    const placesOf = async (on: Stores) =>
+      (await conversationPage(on, query)).messages.map(({ runId }) => runId);
+    expect(await placesOf(stores)).toEqual([runs[1]]);
+    expect(await placesOf(elsewhere)).toEqual([runs[0]]);
   });
 
   it('a row that is damaged is named, and no cohort has it', async () => {
@@ -190,10 +210,21 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     ]);
     const { runs } = await stores.runs.list(TENANT, { limit: 50 });
     expect(runs.find(({ runId }) => runId === behind)?.unreadable?.message).toBe(
-      `What stands at tags ${behind} is no JSON.`,
+      `What stands at tags ${behind} is damaged.`,
     );
     const candidates = await stores.cohorts.candidates(TENANT, { limit: 50 });
     expect(candidates.unreadable).toEqual([behind]);
     expect(candidates.runs.map(({ runId }) => runId)).toEqual([before]);
+  });
+
+  it('JSON of another kind is damaged, too', async () => {
+    const [tags, summary] = [await asking(['t']), await asking(['s'])];
+    await db.query("UPDATE runs SET tags = 'null' WHERE run_id = $1", [tags]);
+    await db.query("UPDATE run_heads SET summary = '{}' WHERE run_id = $1", [summary]);
+    const { runs } = await stores.runs.overview(TENANT, { limit: 50 }, 1);
+    const of = (runId: string) => runs.find((run) => run.runId === runId);
+    expect(of(tags)).toMatchObject({ tags: [], unreadable: { code: UNREADABLE.code } });
+    expect(of(summary)).toMatchObject({ tags: ['s'], summary: { waits: [] } });
+    expect(of(summary)?.unreadable?.message).toBe(`What stands at summary ${summary} is damaged.`);
   });
 });

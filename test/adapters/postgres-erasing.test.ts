@@ -130,8 +130,9 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   async function expectReadableOrErased(run: RunRef, subject: string): Promise<boolean> {
     const next = await openStores(options);
     const deps = depsOf({ stores: next, step: async () => {} });
-    const [erasure, ...others] = await next.subjects.unfinished({ limit: 10 });
+    const [left, ...others] = await next.subjects.unfinished({ limit: 10 });
     expect(others).toEqual([]);
+    const erasure = left && (await next.subjects.erasure(left.tenant, left.erasureId));
     if (erasure) expectReceipt(await advanceErasure(deps, erasure, patience), run);
     const [text, isErased] = await shown(next, run);
     expect([planted(text).length > 0, isErased]).toEqual([!erasure, erasure !== undefined]);

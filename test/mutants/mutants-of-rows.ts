@@ -3,15 +3,14 @@ import type { Row } from './mutants.ts';
 
 const SEALS = 'src/adapters/postgres/seals.ts';
 const SESSIONS = 'src/adapters/postgres/session-store.ts';
-const LISTS = 'src/adapters/postgres/run-lists.ts';
 const COHORTS = 'src/adapters/postgres/cohort-store.ts';
-const FEED = 'src/adapters/postgres/feed-store.ts';
 const RUNS = 'src/adapters/postgres/run-store.ts';
 const CONVERSATION = 'src/log/conversation.ts';
 const ROUNDS = 'src/log/rounds.ts';
 const EXPIRER = 'src/log/expirer.ts';
 const REAPER = 'src/runs/reaper.ts';
 const OF_KEYS = 'test/adapters/lost-keys.test.ts';
+const OF_ONE = 'test/adapters/one-row.test.ts';
 const OF_STORES = 'test/adapters/postgres-stores.test.ts';
 const OF_ROUNDS = 'test/log/rounds.test.ts';
 const OF_EXPIRY = 'test/log/expirer.test.ts';
@@ -42,36 +41,7 @@ export const OF_ROWS: readonly Row[] = [
     [SEALS, "codeOf(error) === 'history_undecodable') return error", 'false) return error'],
     [OF_KEYS, 'sessions are told'],
   ],
-  [
-    97,
-    [SEALS, "throw new HostError('history_undecodable', { reason }, error);", 'throw error;'],
-    [OF_KEYS, 'a row that is damaged is named'],
-  ],
-  [
-    97,
-    [LISTS, '...toldOr({ summary: NOTHING_YET }, () => ({', '...(() => ({'],
-    [OF_KEYS, 'lists of runs tell the others'],
-  ],
   [97, [COHORTS, 'unreadable.push(record.run_id);', ''], [OF_KEYS, 'no cohort has it']],
-  [
-    97,
-    [
-      FEED,
-      "if ('unreadable' in one) return { rows, unread: one };",
-      "if ('unreadable' in one) continue;",
-    ],
-    [OF_KEYS, 'what is told in order is told up to it'],
-  ],
-  [
-    97,
-    [FEED, 'readTo: read.unread.position - 1 };', 'readTo: read.unread.position };'],
-    [OF_KEYS, 'a conversation is told as far as it can be'],
-  ],
-  [
-    97,
-    [CONVERSATION, 'if (unread) return { unread };', ''],
-    [OF_KEYS, 'a conversation is told as far as it can be'],
-  ],
   [
     97,
     [
@@ -79,22 +49,12 @@ export const OF_ROWS: readonly Row[] = [
       'AND (created_at_ms, run_id) > ($3::bigint, $4::text)',
       'AND ($3::bigint, $4::text) IS NOT NULL',
     ],
-    [OF_REAPER, 'a whole round of rows that cannot be read'],
+    [OF_REAPER, 'pages of rows that cannot be read'],
   ],
   [
     97,
-    [ROUNDS, '&& !(await this.#isThere())', ''],
-    [OF_ROUNDS, 'ends the round only where nobody answers at all'],
-  ],
-  [
-    97,
-    [ROUNDS, 'if (!this.#told.has(name))', 'if (this.#told.has(name))'],
-    [OF_ROUNDS, 'that fails is named'],
-  ],
-  [
-    97,
-    [EXPIRER, 'isWhole &&= kind === ', "if (kind !== 'done') return false; isWhole &&= kind === "],
-    [OF_EXPIRY, 'each part of a round has its turn'],
+    [ROUNDS, '&& !(await this.#isThere(turn))', ''],
+    [OF_ROUNDS, 'ends the round only where one who is needed'],
   ],
   [
     97,
@@ -105,5 +65,108 @@ export const OF_ROWS: readonly Row[] = [
     97,
     ['src/log/followers.ts', 'if (this.#last === last) this.#last = undefined;', ''],
     ['test/log/projector.test.ts', 'a read that failed fails who shared it'],
+  ],
+  [
+    97,
+    [SEALS, 'if (kind !== undefined && found !== kind) throw damagedAt(place);', ''],
+    [OF_KEYS, 'JSON of another kind'],
+  ],
+  [
+    97,
+    [SEALS, 'throw damagedAt(place, error);', 'throw error;'],
+    [OF_KEYS, 'a row that is damaged is named'],
+  ],
+  [
+    97,
+    [
+      SEALS,
+      "toldOr<Opened>({ text: partsOf(text)?.kept ?? '' }, () => open(place, text))",
+      'open(place, text)',
+    ],
+    [OF_KEYS, 'tells its event in its place'],
+  ],
+  [
+    97,
+    [CONVERSATION, '&& !one.row.unreadable ? []', '? []'],
+    [OF_KEYS, 'what was hidden when its key is there'],
+  ],
+  [
+    97,
+    [SESSIONS, 'DO UPDATE SET position = least(m.position, excluded.position)', 'DO NOTHING'],
+    [OF_KEYS, 'whose first place was hidden'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/postgres/append-groups.ts',
+      "if (codeOf(error) !== 'service_unavailable') return true;",
+      "if (codeOf(error) !== 'never') return codeOf(error) !== 'service_unavailable';",
+    ],
+    [OF_ONE, 'one that takes too long keeps no other'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/postgres/subject-keys.ts',
+      'this.#masters.length === 0 && !(await this.#hasSubjects())',
+      'this.#masters.length === 0',
+    ],
+    [OF_ONE, 'writes nothing of a subject in the clear'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/postgres/cohort-store.ts',
+      'AND (created_at_ms, cohort_id) > ($3::bigint, $4::text)',
+      'AND ($3::bigint, $4::text) IS NOT NULL',
+    ],
+    [OF_ONE, 'page by page'],
+  ],
+  [
+    97,
+    [ROUNDS, 'known?.code !== fault.code', 'known?.code === fault.code'],
+    [OF_ROUNDS, 'that fails is named'],
+  ],
+  [
+    97,
+    [ROUNDS, 'if (known && known.left-- > 0)', 'if (known && known.left-- > 1e9)'],
+    [OF_ROUNDS, 'comes less often'],
+  ],
+  [
+    97,
+    [
+      EXPIRER,
+      'await this.#rounds.turn({ message, fields: {} }, async () => {',
+      'await (async (work: () => Promise<void>) => work())(async () => {',
+    ],
+    [OF_EXPIRY, 'each part of a round has its turn'],
+  ],
+  [
+    97,
+    [REAPER, 'signal.aborted || limit.isOver()', 'signal.aborted'],
+    [OF_REAPER, 'goes on behind what it looked at'],
+  ],
+  [
+    97,
+    [
+      'src/runs/erase.ts',
+      'if (kept > 0 && patience.isOver()) return false;',
+      'if (patience.isOver()) return false;',
+    ],
+    ['test/runs/erasure-keeper.test.ts', 'a page of them neither'],
+  ],
+  [
+    97,
+    [
+      'src/runs/family-keeper.ts',
+      'Promise.allSettled([tellParent(deps, row), cancelChildren(deps, row)])',
+      'Promise.allSettled([tellParent(deps, row).then(() => cancelChildren(deps, row))])',
+    ],
+    ['test/runs/family-keeper.test.ts', 'whose parent cannot be told still ends the children'],
+  ],
+  [
+    97,
+    ['src/adapters/temporal/rpc.ts', 'if (REFUSALS.has(status.code))', 'if (!REFUSALS.has(0))'],
+    ['test/adapters/rpc-errors.test.ts', 'may be answered otherwise'],
   ],
 ];

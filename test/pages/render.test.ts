@@ -162,6 +162,16 @@ describe('what the page shows', () => {
     expect(html).toContain('<a href="/pages/runs/run-0">The run that started this one</a>');
   });
 
+  // [I97]
+  it('of a run below that cannot be read, that it may ask, and why nobody can tell', () => {
+    const unreadable = { code: 'history_undecodable', message: `No key ${EVIL}.` } as const;
+    const below = [{ runId: EVIL, workflowId: EVIL, unreadable }];
+    const html = renderRunPage({ ...model, below });
+    expect(html).toContain('A run below may ask');
+    expect(html).toContain('Cannot be read now: No key');
+    expect(html).not.toContain(EVIL);
+  });
+
   it('seed 003 §3.4 what the runs below ask, with the way to where it is answered', () => {
     const below = { runId: EVIL, workflowId: EVIL, interrupt: { ...question, interruptId: 'b' } };
     const html = renderRunPage({ ...model, below: [below] });

@@ -5,7 +5,7 @@ import { codeOf, type HostError } from '../../src/rules/errors.ts';
 import type { Build, Deployment } from '../../src/ports/deployments.ts';
 import { cohortRequest, pickedRuns, type SelectionDeps } from '../../src/runs/cohort-selection.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
-import { runRow } from '../support/log-parts.ts';
+import { runRow, silentLogger } from '../support/log-parts.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 
 const caller: Caller = {
@@ -86,5 +86,34 @@ describe('a cohort by a build of the worker', () => {
     ],
   ])('is refused of %s', async (_what, deployment, change, told) => {
     expect(await refused(deployment, change)).toMatchObject(told);
+  });
+});
+
+// [I97]
+describe('a cohort of runs of which some cannot be read', () => {
+  const page = (runs: readonly string[], unreadable: readonly string[]) => {
+    const warned: object[] = [];
+    const deps = {
+      ...{ redactor, deployments: { read: async () => TWO } },
+      logger: { ...silentLogger, warn: (_: string, fields: object) => void warned.push(fields) },
+      stores: {
+        cohorts: { candidates: async () => ({ runs: runs.map((id) => runRow(id)), unreadable }) },
+      },
+    } as unknown as SelectionDeps;
+    const asked = cohortRequest(deps, caller, { select: {}, change: { build: 'two' } });
+    return { warned, picking: pickedRuns(deps, caller, asked) };
+  };
+
+  it('has the others, and they are named to the operator', async () => {
+    const { warned, picking } = page(['run-a'], ['run-b']);
+    expect(await picking).toEqual(['run-a']);
+    expect(warned).toEqual([{ runs: 1, runIds: ['run-b'] }]);
+  });
+
+  it('is refused where that is all of them', async () => {
+    await expect(page([], ['run-a', 'run-b']).picking).rejects.toMatchObject({
+      ...{ code: 'history_undecodable' },
+      message: 'None of the 2 runs that are like that can be read now.',
+    });
   });
 });

@@ -38,6 +38,7 @@ async function startedOf(
     stores: {
       cohorts: {
         unstarted: async () => rows,
+        find: async (_tenant: string, id: string) => rows.find((row) => row.cohortId === id),
         markStarted: async (_tenant: string, cohortId: string) => void started.push(cohortId),
       },
     },

@@ -154,6 +154,19 @@ describe('the keeper of families', () => {
     expect(await untold()).toEqual([parent.runId]);
   });
 
+  // [I97]
+  it('an end whose parent cannot be told still ends the children', async () => {
+    const root = await accepted();
+    const child = await accepted(root);
+    const below = await accepted(child);
+    await end(child);
+    deaf.add(child.runId);
+    await createFamilyKeeper(deps()).round(LATER_MS);
+    expect(cancelled).toContain(below.runId);
+    expect(await untold()).toContain(child.runId);
+    deaf.clear();
+  });
+
   it('a parent whose log is just dropped is told, and finds out when the child’s is there again', async () => {
     const parent = await accepted();
     const child = await accepted(parent);

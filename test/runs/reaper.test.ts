@@ -1,7 +1,7 @@
 // The reaper's rounds (architecture §4) beside what cannot be read or asked about: whatever becomes of one run, the others
 // are started, and no outage fails any.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { createReaper, FAIL_AFTER_MS, type ReaperDeps } from '../../src/runs/reaper.ts';
@@ -9,7 +9,7 @@ import { newRun } from '../contract/given.ts';
 import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
-/** More than one round looks at. */
+/** More than one page. */
 const MANY = 60;
 const LATE_MS = FAIL_AFTER_MS * 2;
 /** What has served its time is looked for once in an hour. */
@@ -31,43 +31,46 @@ async function accepted(): Promise<string> {
 }
 
 interface Played {
-  /** Rows that cannot be read, and what Temporal says to runs. */
+  /** Rows that cannot be read. */
   readonly unread?: ReadonlySet<string>;
-  readonly refused?: ReadonlyMap<string, ErrorCode>;
-  readonly isAway?: boolean;
-  /** Expiry of what served its time. */
-  readonly expire?: () => Promise<number>;
+  /** What Temporal says to runs. */
+  readonly answers?: ReadonlyMap<string, unknown>;
+  readonly onStart?: (runId: string) => void;
+  /** Each start waits for it. */
+  readonly holds?: Promise<unknown>;
+  readonly unstarted?: () => Promise<never>;
+  readonly expireKeys?: () => Promise<number>;
+  readonly expireAgents?: () => Promise<number>;
 }
 
-function reaper({ unread, refused, isAway = false, expire }: Played) {
-  const ping = async () => {
-    if (isAway) throw new HostError('service_unavailable');
-  };
+function reaper({ unread, answers, onStart, holds, unstarted, ...played }: Played) {
+  const { expireKeys = async () => 0, expireAgents = async () => 0 } = played;
+  const ping = async () => undefined;
+  const log = createLog({ stores, logger: silentLogger } as never);
   const deps = {
-    ...{
-      config: {},
-      logger: silentLogger,
-      log: createLog({ stores, logger: silentLogger } as never),
-    },
+    ...{ config: {}, logger: silentLogger, log },
     stores: {
       ...stores,
-      ping: async () => undefined,
+      ping,
       runs: {
         ...stores.runs,
+        ...(unstarted ? { unstarted } : {}),
         find: async (tenant: string, runId: string) => {
           if (unread?.has(runId)) throw new HostError('history_undecodable');
           return stores.runs.find(tenant, runId);
         },
       },
-      ...(expire ? { idempotency: { ...stores.idempotency, expire } } : {}),
+      idempotency: { ...stores.idempotency, expire: expireKeys },
+      agents: { ...stores.agents, expire: expireAgents },
     },
     cohortEngine: { start: ping },
     engine: {
       ping,
       start: async ({ runId }: { readonly runId: string }) => {
-        await ping();
-        const code = refused?.get(runId);
-        if (code) throw new HostError(code);
+        onStart?.(runId);
+        await holds;
+        const answer = answers?.get(runId);
+        if (answer !== undefined) throw answer as Error;
         started.push(runId);
         return { temporalRunId: `t-${runId}` };
       },
@@ -80,25 +83,25 @@ const statusOf = async (runId: string) => (await stores.log.head(runRef(runId)))
 
 describe('the reaper', () => {
   // [I97]
-  it('a whole round of rows that cannot be read keeps none behind them from its start, and none fails', async () => {
+  it('pages of rows that cannot be read keep none behind them from its start, and none fails', async () => {
     const unread = new Set<string>();
     for (let count = 0; count < MANY; count++) unread.add(await accepted());
     const behind = await accepted();
     const running = reaper({ unread });
-    for (let round = 0; round < 2; round++) await running.round(atMs + LATE_MS);
+    await running.round(atMs + LATE_MS);
     expect(started).toEqual([behind]);
     expect(new Set(await Promise.all([...unread].map(statusOf)))).toEqual(new Set(['pending']));
-    // They can be read again: the next rounds begin anew.
+    // They can be read again.
     const later = reaper({});
-    for (let round = 0; round < 2; round++) await later.round(atMs + LATE_MS);
+    await later.round(atMs + LATE_MS);
     expect(new Set(started)).toEqual(new Set([behind, ...unread]));
   });
 
   // [I97]
   it('one that alone is answered by nobody keeps none behind it, and does not fail for it', async () => {
     const [alone, behind] = [await accepted(), await accepted()];
-    const refused = new Map<string, ErrorCode>([[alone, 'service_unavailable']]);
-    await reaper({ refused }).round(atMs + LATE_MS);
+    const answers = new Map([[alone, new HostError('service_unavailable')]]);
+    await reaper({ answers }).round(atMs + LATE_MS);
     expect(started).toEqual([behind]);
     expect(await statusOf(alone)).toBe('pending');
     await reaper({}).round(atMs + LATE_MS);
@@ -107,27 +110,78 @@ describe('the reaper', () => {
 
   it('what Temporal says no to fails; a key that is not to be had fails none', async () => {
     const [large, lost] = [await accepted(), await accepted()];
-    const refused = new Map<string, ErrorCode>([
-      [large, 'payload_too_large'],
-      [lost, 'history_undecodable'],
+    const answers = new Map([
+      [large, new HostError('payload_too_large')],
+      [lost, new HostError('history_undecodable')],
     ]);
-    await reaper({ refused }).round(atMs + LATE_MS);
+    await reaper({ answers }).round(atMs + LATE_MS);
     expect([await statusOf(large), await statusOf(lost)]).toEqual(['failed', 'pending']);
     await reaper({}).round(atMs + LATE_MS);
     expect(started).toEqual([lost]);
   });
 
+  it('what this host did not expect of a start fails the run: it would be so again', async () => {
+    const odd = await accepted();
+    const running = reaper({ answers: new Map([[odd, new TypeError('odd')]]) });
+    await running.round(atMs + FAIL_AFTER_MS / 2);
+    expect(await statusOf(odd)).toBe('pending');
+    await running.round(atMs + LATE_MS);
+    expect(await statusOf(odd)).toBe('failed');
+  });
+
   // [I97]
-  it('a part of the round that fails keeps no other part from its turn', async () => {
-    const run = await accepted();
-    let expired = 0;
-    const away = reaper({ isAway: true, expire: async () => expired++ });
-    await away.round(DUE_MS);
-    expect([expired, started]).toEqual([1, []]);
-    const broken = reaper({
-      expire: () => Promise.reject(new Error('this row cannot be deleted')),
+  it('goes on behind what it looked at when its time is over, and begins anew behind the last', async () => {
+    const [first, second] = [await accepted(), await accepted()];
+    const asked: string[] = [];
+    const clock = vi.spyOn(performance, 'now');
+    try {
+      let nowMs = 0;
+      clock.mockImplementation(() => nowMs);
+      const running = reaper({
+        answers: new Map([
+          [first, new HostError('history_undecodable')],
+          [second, new HostError('history_undecodable')],
+        ]),
+        onStart: (runId) => {
+          asked.push(runId);
+          nowMs += 60_000;
+        },
+      });
+      for (let round = 0; round < 4; round++) await running.round(atMs + LATE_MS);
+    } finally {
+      clock.mockRestore();
+    }
+    expect(asked).toEqual([first, second, first, second]);
+    await reaper({}).round(atMs + LATE_MS);
+  });
+
+  it('does not begin a round while one is under way, and a stop ends that behind its run', async () => {
+    const runs = [await accepted(), await accepted(), await accepted()];
+    let begun = (): void => undefined;
+    const isBegun = new Promise<void>((resolve) => (begun = resolve));
+    const running = reaper({
+      onStart: () => begun(),
+      holds: new Promise((resolve) => void isBegun.then(() => setImmediate(resolve))),
     });
-    await broken.round(DUE_MS);
-    expect(started).toEqual([run]);
+    const round = running.round(atMs + LATE_MS);
+    await isBegun;
+    await running.stop();
+    await round;
+    expect(started).toEqual([runs[0]]);
+    await reaper({}).round(atMs + LATE_MS);
+    expect(new Set(started)).toEqual(new Set(runs));
+  });
+
+  // [I97]
+  it('each part of a round has its turn, whatever becomes of those before it', async () => {
+    const deleted: string[] = [];
+    const broken = () => Promise.reject(new Error('this row cannot be read'));
+    const running = reaper({
+      unstarted: broken,
+      expireKeys: broken,
+      expireAgents: async () => deleted.push('agents'),
+    });
+    await running.round(DUE_MS);
+    expect(deleted).toEqual(['agents']);
   });
 });

@@ -70,12 +70,21 @@ export function createAppend(db: SealedDb): (batch: AppendBatch) => Promise<Appe
       }
     } catch (error) {
       // Whatever of them cannot be stored keeps no other from its place, and no lock that is held keeps them all.
-      const isOfOne = group.length > 1 && codeOf(error) !== 'service_unavailable';
+      const isOfOne = group.length > 1 && (await isOwn(error));
       for (const one of group) {
         if (isOfOne) await together([one]);
         else one.reject(error);
       }
     }
+  }
+
+  /** One of them may take too long for the database that answers the others. */
+  async function isOwn(error: unknown): Promise<boolean> {
+    if (codeOf(error) !== 'service_unavailable') return true;
+    return db.query('SELECT 1').then(
+      () => true,
+      () => false,
+    );
   }
 
   async function write(): Promise<void> {

@@ -341,14 +341,20 @@ export function createCohortStore(db: SealedDb): CohortStore {
       };
     },
     async unstarted(beforeMs, limit, behind) {
-      const records = await db.query<CohortRecord>(
-        `SELECT ${COLUMNS} FROM cohorts
+      const records = await db.query<
+        Pick<CohortRecord, 'cohort_id' | 'tenant_id' | 'created_at_ms'>
+      >(
+        `SELECT cohort_id, tenant_id, created_at_ms FROM cohorts
          WHERE ended_at_ms IS NULL AND NOT is_started AND created_at_ms < $1
            AND (created_at_ms, cohort_id) > ($3::bigint, $4::text)
          ORDER BY created_at_ms, cohort_id LIMIT $2`,
         [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.cohortId ?? ''],
       );
-      return records.map(cohortOf);
+      return records.map((record) => ({
+        cohortId: record.cohort_id,
+        tenant: record.tenant_id,
+        createdAtMs: record.created_at_ms,
+      }));
     },
     async expire(keptMs, limit) {
       const gone = await db.query(

@@ -1,17 +1,8 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
 // (migrations/001-schema.sql says how readers know what may still commit).
-import type {
-  FedRow,
-  FedRows,
-  FeedPage,
-  FeedQuery,
-  FeedRow,
-  FeedStore,
-  UnreadRow,
-} from '../../ports/feed.ts';
-import { unreadableFor } from '../../rules/unreadable.ts';
+import type { FedRow, FeedPage, FeedQuery, FeedRow, FeedStore } from '../../ports/feed.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
-import { EVENT_COLUMNS, rowReader, type EventRecord } from './rows.ts';
+import { EVENT_COLUMNS, eachRowOf, type EventRecord } from './rows.ts';
 import type { Seals } from './seals.ts';
 import { refOf } from './run-ref.ts';
 
@@ -37,27 +28,13 @@ export async function fedRows(
   seals: Seals,
   tenant: string,
   records: readonly FedRecord[],
-): Promise<readonly (FedRow | UnreadRow)[]> {
-  const read = await rowReader(seals, records);
-  return records.map((record) => {
-    const place = { position: record.position, run: refOf(tenant, record.run_id) };
-    try {
-      return { ...place, row: read(record) };
-    } catch (error) {
-      const unreadable = unreadableFor(error);
-      if (!unreadable) throw error;
-      return { ...place, unreadable };
-    }
-  });
-}
-
-async function readableRows(...asked: Parameters<typeof fedRows>): Promise<FedRows> {
-  const rows: FedRow[] = [];
-  for (const one of await fedRows(...asked)) {
-    if ('unreadable' in one) return { rows, unread: one };
-    rows.push(one);
-  }
-  return { rows };
+): Promise<readonly FedRow[]> {
+  const rows = await eachRowOf(seals, records);
+  return rows.map((row, at) => ({
+    position: records[at]?.position ?? 0,
+    run: refOf(tenant, row.runId),
+    row,
+  }));
 }
 
 async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
@@ -111,7 +88,7 @@ async function events(db: SealedDb, query: FeedQuery & { readonly sessionId: str
       WHERE f.tenant_id = $1 AND f.position > $2 AND f.position <= $3 AND f.session_id = $5 AND ${IS_THERE}
       ORDER BY f.position LIMIT $4`,
   );
-  return { ...(await readableRows(db.seals, query.tenant, rows)), heldBack };
+  return { rows: await fedRows(db.seals, query.tenant, rows), heldBack };
 }
 
 interface TypedRecord extends EventRecord {
@@ -123,7 +100,7 @@ interface TypedRecord extends EventRecord {
 async function eventsOf(
   db: SealedDb,
   query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
-): Promise<FedRows & { readonly readTo?: number }> {
+): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }> {
   const { tenant, sessionId, after, limit, types } = query;
   const { endsAt } = await endOf(db);
   if (endsAt <= after) return { rows: [] };
@@ -145,9 +122,10 @@ async function eventsOf(
   const found = records.flatMap((record) =>
     record.position === null ? [] : [{ ...record, position: record.position }],
   );
-  const read = await readableRows(db.seals, tenant, found);
-  if (read.unread) return { ...read, readTo: read.unread.position - 1 };
-  return { ...read, ...(readTo === undefined ? {} : { readTo }) };
+  return {
+    rows: await fedRows(db.seals, tenant, found),
+    ...(readTo === undefined ? {} : { readTo }),
+  };
 }
 
 export function createFeedStore(db: SealedDb): FeedStore {

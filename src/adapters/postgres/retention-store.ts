@@ -11,6 +11,7 @@ import type { Db } from './db.ts';
 import { cleanRun } from './retention-clean.ts';
 import { expireFamily, FORK_NOTE_MS } from './retention-expire.ts';
 import { refOf } from './run-ref.ts';
+import { parsedAt } from './seals.ts';
 
 /** A claim that comes again is held twice as long each time, up to 2 to this power. */
 const MAX_DOUBLINGS = 5;
@@ -50,20 +51,24 @@ export function createRetentionStore(db: Db): RetentionStore {
       );
     },
     async claimUnclean(limit, leaseMs) {
-      const rows = await db.query<Named & { executions: string }>(
+      const rows = await db.query<Named>(
         `UPDATE expired_runs e
          SET claims = claims + 1, clean_at_ms = openwop_now_ms() + $2::bigint * (2 ^ least(claims, $3))::bigint
          FROM (
            SELECT run_id FROM expired_runs WHERE cleaned_at_ms IS NULL AND clean_at_ms <= openwop_now_ms()
            ORDER BY clean_at_ms LIMIT $1 FOR UPDATE SKIP LOCKED
          ) free
-         WHERE e.run_id = free.run_id RETURNING e.tenant_id, e.run_id, e.executions`,
+         WHERE e.run_id = free.run_id RETURNING e.tenant_id, e.run_id`,
         [limit, leaseMs, MAX_DOUBLINGS],
       );
-      return rows.map(({ tenant_id, run_id, executions }) => ({
-        run: refOf(tenant_id, run_id),
-        executions: JSON.parse(executions) as string[],
-      }));
+      return rows.map(({ tenant_id, run_id }) => refOf(tenant_id, run_id));
+    },
+    async executionsOf({ tenant, runId }) {
+      const [entry] = await db.query<{ executions: string }>(
+        'SELECT executions FROM expired_runs WHERE run_id = $1 AND tenant_id = $2',
+        [runId, tenant],
+      );
+      return entry ? parsedAt<string[]>(`executions ${runId}`, entry.executions, 'array') : [];
     },
     clean: (run, limit) => cleanRun(db, run, limit),
     async markClean({ tenant, runId }) {

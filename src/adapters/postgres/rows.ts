@@ -4,8 +4,18 @@ import type { JsonValue } from '../../rules/json.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { Head, LogRow, LogLink } from '../../ports/log.ts';
 import { erasedSnapshot } from '../../rules/erased.ts';
+import { toldOr } from '../../rules/unreadable.ts';
 import { erasedPayload } from '../../wire/erased-payload.ts';
-import { atRest, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import {
+  atRest,
+  openOrKept,
+  parsedAt,
+  PLACES,
+  type Opened,
+  type Opener,
+  type Seal,
+  type Seals,
+} from './seals.ts';
 
 export const EVENT_COLUMNS =
   'run_id, sequence, event_id, key, type, node_id, causation_id, caused_by, payload, timestamp_ms';
@@ -23,29 +33,40 @@ export interface EventRecord {
   readonly timestamp_ms: number;
 }
 
-/**
- * Reads each of these records by itself, with their keys asked for once. What comes of it throws HostError
- * history_undecodable of the one that cannot be read.
- */
-export async function rowReader(
-  seals: Seals,
-  records: readonly EventRecord[],
-): Promise<(record: EventRecord) => LogRow> {
-  const open = await seals.opener(records.map(({ payload }) => payload));
-  return (record) => logRowOf(record, open);
-}
-
-/** Rows as they are read, in their order. */
+/** Rows of one run in their order. Throws HostError history_undecodable of the first that cannot be read. */
 export async function logRowsOf(
   seals: Seals,
   records: readonly EventRecord[],
 ): Promise<readonly LogRow[]> {
-  return records.map(await rowReader(seals, records));
+  const open = await seals.opener(records.map(({ payload }) => payload));
+  return records.map((record) => ({
+    ...logRowOf(record, open(placeOf(record), record.payload)),
+    ...causeOf(record),
+  }));
 }
 
-function logRowOf(record: EventRecord, open: Opener): LogRow {
-  const { run_id: runId, key } = record;
-  const { text: payload, erasedAtMs } = open(PLACES.payload(runId, key), record.payload);
+/** Rows of several runs in their order: one that cannot be read says so in its place. */
+export async function eachRowOf(
+  seals: Seals,
+  records: readonly EventRecord[],
+): Promise<readonly LogRow[]> {
+  const open = await seals.opener(records.map(({ payload }) => payload));
+  return records.map((record) => {
+    const { unreadable, ...opened } = openOrKept(open, placeOf(record), record.payload);
+    const row = logRowOf(record, opened);
+    return { ...row, ...toldOr({}, () => causeOf(record)), ...(unreadable && { unreadable }) };
+  });
+}
+
+function placeOf({ run_id: runId, key }: EventRecord): string {
+  return PLACES.payload(runId, key);
+}
+
+function causeOf({ run_id: runId, key, caused_by: text }: EventRecord): Pick<LogRow, 'causedBy'> {
+  return text === null ? {} : { causedBy: parsedAt<CausedBy>(`cause ${runId} ${key}`, text) };
+}
+
+function logRowOf(record: EventRecord, { text: payload, erasedAtMs }: Opened): LogRow {
   return {
     runId: record.run_id,
     sequence: record.sequence,
@@ -54,7 +75,6 @@ function logRowOf(record: EventRecord, open: Opener): LogRow {
     type: record.type,
     ...(record.node_id === null ? {} : { nodeId: record.node_id }),
     ...(record.causation_id === null ? {} : { causationId: record.causation_id }),
-    ...(record.caused_by === null ? {} : { causedBy: JSON.parse(record.caused_by) as CausedBy }),
     payload,
     timestampMs: record.timestamp_ms,
     ...(erasedAtMs === undefined ? {} : { isErased: true }),
@@ -173,7 +193,8 @@ export function sealedOfHead(record: HeadRecord | undefined): readonly (string |
 
 export function headOf(record: HeadRecord, open: Opener): Head {
   const { run_id: runId } = record;
-  const snapshot = open(PLACES.snapshot(runId), record.snapshot);
+  const [folded, state] = [PLACES.snapshot(runId), PLACES.state(runId)];
+  const { text, erasedAtMs } = open(folded, record.snapshot);
   return {
     runId: record.run_id,
     tenant: record.tenant_id,
@@ -185,9 +206,9 @@ export function headOf(record: HeadRecord, open: Opener): Head {
     historyEventId: record.history_event_id,
     token: record.token,
     translateVersion: record.translate_version,
-    translateState: JSON.parse(open(PLACES.state(runId), record.translate_state).text) as JsonValue,
-    snapshot: JSON.parse(snapshot.text) as JsonValue,
-    ...(snapshot.erasedAtMs === undefined ? {} : { erasedAtMs: snapshot.erasedAtMs }),
+    translateState: parsedAt<JsonValue>(state, open(state, record.translate_state).text),
+    snapshot: parsedAt<JsonValue>(folded, text),
+    ...(erasedAtMs === undefined ? {} : { erasedAtMs }),
     ...(record.problem === null ? {} : { problem: record.problem }),
   };
 }

@@ -9,7 +9,7 @@ import type {
   RunSummary,
 } from '../../ports/runs.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
-import { jsonAt, PLACES, type Opener, type Seals } from './seals.ts';
+import { damagedAt, parsedAt, PLACES, type Opener, type Seals } from './seals.ts';
 import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 
@@ -63,7 +63,10 @@ export function tagsOf(
   { run_id: runId, tags }: Pick<ListRecord, 'run_id' | 'tags'>,
   open: Opener,
 ): Pick<RunListItem, 'tags' | 'unreadable'> {
-  return toldOr({ tags: [] }, () => ({ tags: jsonAt<string[]>(open, PLACES.tags(runId), tags) }));
+  const place = PLACES.tags(runId);
+  return toldOr({ tags: [] }, () => ({
+    tags: parsedAt<string[]>(place, open(place, tags).text, 'array'),
+  }));
 }
 
 async function overviewRows(
@@ -81,9 +84,15 @@ function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
     run: refOf(record.tenant_id, record.run_id),
     workflowName,
     ...toldOr({ summary: NOTHING_YET }, () => ({
-      summary: summary === null ? NOTHING_YET : jsonAt(open, PLACES.summary(runId), summary),
+      summary: summary === null ? NOTHING_YET : summaryAt(open, PLACES.summary(runId), summary),
     })),
   };
+}
+
+function summaryAt(open: Opener, place: string, text: string): RunSummary {
+  const summary = parsedAt<RunSummary>(place, open(place, text).text, 'object');
+  if (!Array.isArray(summary.waits)) throw damagedAt(place);
+  return summary;
 }
 
 interface Page<Row> {

@@ -39,7 +39,7 @@ function readInput(
   if (sealed === undefined) return { input: kept };
   const { text, erasedAtMs } = open(PLACES.input(runId), sealed);
   return erasedAtMs === undefined
-    ? { input: parsedAt(PLACES.input(runId), text) }
+    ? { input: parsedAt(PLACES.input(runId), text, 'object') }
     : { input: kept, erasedAtMs };
 }
 
@@ -54,15 +54,23 @@ export async function runReader(
   const open = await seals.opener(records.map(({ input }) => sealedIn(input)));
   return (record) => {
     const { run_id: runId, input } = record;
-    const stored = parsedAt<StoredInput>(PLACES.input(runId), input);
+    const stored = parsedAt<StoredInput>(PLACES.input(runId), input, 'object');
     return runOf(record, readInput(runId, stored, open));
   };
+}
+
+/** What stays readable of a row whatever becomes of its key. Throws HostError history_undecodable: it is no JSON. */
+export function keptRow(record: RunRecord): RunRow {
+  const { run_id: runId, input } = record;
+  const stored = parsedAt<StoredInput>(PLACES.input(runId), input, 'object');
+  const { input: kept } = readInput(runId, stored, () => ({ text: '', erasedAtMs: 0 }));
+  return runOf(record, { input: kept });
 }
 
 /** Undefined, too, of what is no JSON: whoever reads it is told. */
 function sealedIn(input: string): string | undefined {
   try {
-    return (JSON.parse(input) as StoredInput).sealed;
+    return (JSON.parse(input) as StoredInput | null)?.sealed;
   } catch {
     return undefined;
   }
@@ -77,7 +85,7 @@ function runOf(record: RunRecord, input: Pick<RunRow, 'input' | 'erasedAtMs'>): 
     ...(record.temporal_run_id === null ? {} : { temporalRunId: record.temporal_run_id }),
     ...(record.start_failure === null
       ? {}
-      : { startFailure: JSON.parse(record.start_failure) as StartFailure }),
+      : { startFailure: parsedAt<StartFailure>(`start ${record.run_id}`, record.start_failure) }),
     ...(record.subject_key === null ? {} : { subjectKey: record.subject_key }),
   };
 }

@@ -13,7 +13,7 @@ import type {
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { SqlError, type Db, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
-import { RUN_COLUMNS, runReader, storedInput, type RunRecord } from './run-record.ts';
+import { keptRow, RUN_COLUMNS, runReader, storedInput, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
 import { joinSession, sessionValues } from './session-store.ts';
 import {
@@ -96,11 +96,16 @@ export async function findRun(
   tenant: string,
   runId: string,
 ): Promise<RunRow | undefined> {
+  const record = await readRun(db, tenant, runId);
+  return record && (await runReader(db.seals, [record]))(record);
+}
+
+async function readRun(db: Db, tenant: string, runId: string): Promise<RunRecord | undefined> {
   const [record] = await db.query<RunRecord>(
     `SELECT ${RUN_COLUMNS.join(', ')} FROM runs WHERE run_id = $1 AND tenant_id = $2`,
     [runId, tenant],
   );
-  return record && (await runReader(db.seals, [record]))(record);
+  return record;
 }
 
 /** Of a cohort's fork: a member that is stopped, or has come to its end, gets none. Whoever ends it waits, or comes first. */
@@ -190,6 +195,10 @@ export function createRunStore(db: SealedDb): RunStore {
       return row && (JSON.parse(row.start_failure) as StartFailure);
     },
     find: (tenant, runId) => findRun(db, tenant, runId),
+    async findKept(tenant, runId) {
+      const record = await readRun(db, tenant, runId);
+      return record && keptRow(record);
+    },
     async expiredAt(tenant, runId) {
       const [entry] = await db.query<{ expired_at_ms: number }>(
         'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1 AND tenant_id = $2',

@@ -2,6 +2,7 @@
 // names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
 import { codeOf, HostError } from '../../rules/errors.ts';
+import { toldOr, type Unreadable } from '../../rules/unreadable.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
 
@@ -44,18 +45,37 @@ export const AS_IT_IS: Opener = (_place, text) => ({ text });
 /** Opens what stands at a place; what is not sealed is as it is. Throws HostError history_undecodable: it does not open. */
 export type Opener = (place: string, text: string) => Opened;
 
-/** The JSON that stands at a place. Throws HostError history_undecodable: it does not open, or is none. */
-export function jsonAt<Value>(open: Opener, place: string, text: string): Value {
-  return parsedAt(place, open(place, text).text);
+/** As `open`; of what does not open what stays when its key is destroyed, and why. */
+export function openOrKept(open: Opener, place: string, text: string): Opened & Unread {
+  return toldOr<Opened>({ text: partsOf(text)?.kept ?? '' }, () => open(place, text));
 }
 
-export function parsedAt<Value>(place: string, json: string): Value {
+interface Unread {
+  readonly unreadable?: Unreadable;
+}
+
+/** What is damaged may be JSON of another kind. Absent: any. */
+export type Kind = 'object' | 'array' | 'string';
+
+/** Of what stands at a place, opened. Throws HostError history_undecodable: it is no JSON, or of another kind. */
+export function parsedAt<Value>(place: string, json: string, kind?: Kind): Value {
+  let value: unknown;
   try {
-    return JSON.parse(json) as Value;
+    value = JSON.parse(json);
   } catch (error) {
-    const reason = `What stands at ${place} is no JSON.`;
-    throw new HostError('history_undecodable', { reason }, error);
+    throw damagedAt(place, error);
   }
+  const found = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value;
+  if (kind !== undefined && found !== kind) throw damagedAt(place);
+  return value as Value;
+}
+
+export function damagedAt(place: string, cause?: unknown): HostError {
+  return new HostError(
+    'history_undecodable',
+    { reason: `What stands at ${place} is damaged.` },
+    cause,
+  );
 }
 
 export interface Seals {

@@ -2,9 +2,9 @@
 import { sha256Hex } from '../../rules/ids.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import { toldOr } from '../../rules/unreadable.ts';
-import type { FedRow, UnreadRow } from '../../ports/feed.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import type {
+  NotedRow,
   PageQuery,
   SaidAt,
   SessionRow,
@@ -78,14 +78,21 @@ function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener)
   const place = PLACES.ofSession(record.session_id);
   const shown = (text: string): string[] => {
     const opened = open(place, text);
-    return opened.erasedAtMs === undefined ? [parsedAt(place, opened.text)] : [];
+    return opened.erasedAtMs === undefined ? [parsedAt(place, opened.text, 'string')] : [];
   };
+  // Runs of several keys, or of none, may have given them: each is read by itself.
+  const each = [record.title, ...tags].map((text) =>
+    toldOr<{ readonly texts: readonly string[] }>({ texts: [] }, () => ({
+      texts: text === null ? [] : shown(text),
+    })),
+  );
+  const [{ texts: [title] = [] } = {}, ...shownTags] = each;
+  const unreadable = each.find((one) => one.unreadable)?.unreadable;
   return {
     sessionId: record.session_id,
-    ...toldOr<Pick<SessionRow, 'title' | 'tags'>>({ tags: [] }, () => {
-      const [title] = record.title === null ? [] : shown(record.title);
-      return { ...(title === undefined ? {} : { title }), tags: tags.flatMap(shown) };
-    }),
+    ...(title === undefined ? {} : { title }),
+    tags: shownTags.flatMap(({ texts }) => texts),
+    ...(unreadable ? { unreadable } : {}),
     createdAtMs: record.created_at_ms,
     lastActivityMs: record.last_activity_ms,
   };
@@ -153,6 +160,11 @@ interface SessionName {
   readonly sessionId: string;
 }
 
+/** In the place of a digest: what stands there in the feed cannot be read, and may be a message. */
+function unreadAt(position: number): string {
+  return `unread ${position}`;
+}
+
 /** The first of an id stays; one whose row a rebuild took away gives way to the next. */
 async function noteMessages(
   db: Db,
@@ -161,7 +173,7 @@ async function noteMessages(
 ): Promise<void> {
   const places = new Map<string, number>();
   for (const { messageId, position } of said) {
-    const message = sha256Hex(messageId);
+    const message = messageId === undefined ? unreadAt(position) : sha256Hex(messageId);
     if (!places.has(message)) places.set(message, position);
   }
   if (places.size === 0) return;
@@ -178,15 +190,42 @@ async function messages(
   db: SealedDb,
   { tenant, sessionId }: SessionName,
   { after, limit }: { readonly after: number; readonly limit: number },
-): Promise<readonly (FedRow | UnreadRow)[]> {
-  const records = await db.query<FedRecord>(
-    `SELECT m.position, ${OF_EVENT} FROM session_messages m
+): Promise<readonly NotedRow[]> {
+  const records = await db.query<FedRecord & { readonly message: string }>(
+    `SELECT m.message, m.position, ${OF_EVENT} FROM session_messages m
      JOIN run_feed f ON f.tenant_id = m.tenant_id AND f.position = m.position
      JOIN run_events e ON e.run_id = f.run_id AND e.sequence = f.sequence
      WHERE m.tenant_id = $1 AND m.session_id = $2 AND m.position > $3 AND ${IS_THERE} ORDER BY m.position LIMIT $4`,
     [tenant, sessionId, after, limit],
   );
-  return fedRows(db.seals, tenant, records);
+  const rows = await fedRows(db.seals, tenant, records);
+  return rows.map((row, at) =>
+    records[at]?.message === unreadAt(row.position) ? { ...row, isUnread: true } : row,
+  );
+}
+
+/** Of an id that is noted elsewhere the first place in the feed stays. */
+async function noteRead(
+  db: Db,
+  { tenant, sessionId }: SessionName,
+  read: readonly SaidAt[],
+): Promise<void> {
+  const said = read.flatMap(({ messageId, position }) =>
+    messageId === undefined ? [] : [{ message: sha256Hex(messageId), position }],
+  );
+  await db.transaction(async (tx) => {
+    const values = [tenant, sessionId, read.map(({ position }) => unreadAt(position))];
+    await tx.query(
+      'DELETE FROM session_messages WHERE tenant_id = $1 AND session_id = $2 AND message = ANY($3::text[])',
+      values,
+    );
+    for (const { message, position } of said)
+      await tx.query(
+        `INSERT INTO session_messages AS m (tenant_id, session_id, message, position) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (tenant_id, session_id, message) DO UPDATE SET position = least(m.position, excluded.position)`,
+        [tenant, sessionId, message, position],
+      );
+  });
 }
 
 export function createSessionStore(db: SealedDb): SessionStore {
@@ -209,6 +248,7 @@ export function createSessionStore(db: SealedDb): SessionStore {
     list: (tenant, query) => list(db, tenant, query),
     runs: (tenant, sessionId, query) => runs(db, { tenant, sessionId }, query),
     noteMessages: (tenant, sessionId, said) => noteMessages(db, { tenant, sessionId }, said),
+    noteRead: (tenant, sessionId, read) => noteRead(db, { tenant, sessionId }, read),
     messages: (tenant, sessionId, query) => messages(db, { tenant, sessionId }, query),
   };
 }

@@ -14,6 +14,9 @@ const REMEMBERED_RUNS = 10_000;
 const REMEMBERED_KEYS = 1_000;
 export const KEY_CHANNEL = 'openwop_subject_keys';
 
+/** What a wrapped key and a sealed text are named by. */
+const ID = /^[\w.-]{1,64}$/;
+
 /** An operator's key: the first wraps, all open. */
 export interface MasterKey {
   readonly id: string;
@@ -31,11 +34,17 @@ export function unwrapped(masters: readonly MasterKey[], place: string, text: st
   const master = masters.find((known) => known.id === id);
   const bytes = new Uint8Array(Buffer.from(encoded, 'base64'));
   const secret = master && unseal(master.key, { place, bytes });
-  if (!secret)
-    throw new HostError('history_undecodable', {
-      reason: `A key of the host does not open: the encryption key "${id}" is not among those configured.`,
-    });
+  if (!secret) throw notOpened(masters, id);
   return secret;
+}
+
+/** Of a text that may be damaged, and may then hold anything: what is no id is not repeated. */
+function notOpened(masters: readonly MasterKey[], id: string): HostError {
+  const named = ID.test(id) ? `the encryption key "${id}"` : 'its encryption key';
+  const reason = masters.some((known) => known.id === id)
+    ? `A key of the host does not open with ${named}.`
+    : `A key of the host does not open: ${named} is not among those configured.`;
+  return new HostError('history_undecodable', { reason });
 }
 
 export function placeOfKey(keyId: string): string {
@@ -62,6 +71,7 @@ class HeldKeys implements SubjectKeys {
   readonly #heldMs: number;
   readonly #keys = new Map<string, Held>();
   readonly #runs = new Map<string, string | undefined>();
+  #subjects: { readonly are: boolean; readonly sinceMs: number } | undefined;
 
   constructor(db: Db, masters: readonly MasterKey[], heldMs: number) {
     this.#db = db;
@@ -78,7 +88,7 @@ class HeldKeys implements SubjectKeys {
   }
 
   async ofRun(runId: string): Promise<KnownKey | undefined> {
-    if (this.#masters.length === 0) return undefined;
+    if (this.#masters.length === 0 && !(await this.#hasSubjects())) return undefined;
     const keyId = await this.#keyOfRun(runId);
     if (keyId === undefined) return undefined;
     // To seal needs no fresh word: what a key sealed that was destroyed meanwhile, nobody opens.
@@ -97,6 +107,17 @@ class HeldKeys implements SubjectKeys {
     const known = await this.#read(keyId);
     remember(this.#keys, REMEMBERED_KEYS, [keyId, { known, sinceMs }]);
     return known;
+  }
+
+  /** A process without a key of the operator's knows of no subject until there is one. */
+  async #hasSubjects(): Promise<boolean> {
+    const sinceMs = performance.now();
+    const known = this.#subjects;
+    if (known && (known.are || sinceMs < known.sinceMs + this.#heldMs)) return known.are;
+    const found = await this.#db.query('SELECT 1 FROM subject_keys LIMIT 1');
+    const are = found.length > 0;
+    this.#subjects = { are, sinceMs };
+    return are;
   }
 
   /** A run has its key, or none, from its acceptance on. */
@@ -118,7 +139,10 @@ class HeldKeys implements SubjectKeys {
       'SELECT wrapped, destroyed_at_ms FROM subject_keys WHERE key_id = $1',
       [keyId],
     );
-    if (!row) throw new HostError('history_undecodable', { reason: `No subject key "${keyId}".` });
+    if (!row)
+      throw new HostError('history_undecodable', {
+        reason: ID.test(keyId) ? `No subject key "${keyId}".` : 'A sealed text names no key.',
+      });
     if (row.wrapped === null) return { kind: 'destroyed', keyId, atMs: row.destroyed_at_ms ?? 0 };
     const secret = unwrapped(this.#masters, placeOfKey(keyId), row.wrapped);
     const key: SealingKey = sealingKey(secret);

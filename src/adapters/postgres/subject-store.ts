@@ -177,12 +177,18 @@ function requests(
       return records.map(erasureOf);
     },
     async unfinished({ after, limit }) {
-      const records = await db.query<ErasureRecord>(
-        `SELECT ${ERASURE} FROM subject_erasures WHERE state <> 'erased' AND (asked_at_ms, erasure_id) > ($1, $2)
+      const records = await db.query<
+        Pick<ErasureRecord, 'tenant_id' | 'erasure_id' | 'asked_at_ms'>
+      >(
+        `SELECT tenant_id, erasure_id, asked_at_ms FROM subject_erasures WHERE state <> 'erased' AND (asked_at_ms, erasure_id) > ($1, $2)
          ORDER BY asked_at_ms, erasure_id LIMIT $3`,
         [after?.askedAtMs ?? 0, after?.erasureId ?? '', limit],
       );
-      return records.map(erasureOf);
+      return records.map((record) => ({
+        tenant: record.tenant_id,
+        erasureId: record.erasure_id,
+        askedAtMs: record.asked_at_ms,
+      }));
     },
     async openRuns(keyId, { after, limit }) {
       const rows = await db.query<{ tenant_id: string; run_id: string }>(`${OPEN_RUNS} LIMIT $3`, [

@@ -43,6 +43,8 @@ export interface ReplayedSegment {
   readonly runId: string;
   readonly temporalRunId: string;
   readonly fault?: string;
+  /** It was not replayed: `fault` says why it cannot be read here. */
+  readonly isUnread?: true;
 }
 
 /** Those that are open, all or of one build; else at most so many of those that have ended. */
@@ -87,7 +89,7 @@ function queryOf(which: Parameters<typeof replayHistories>[1]): string {
 /**
  * One at a time, since each is in memory as a whole. One that is gone by now needs no check, and one that nobody can read any
  * more, since its subject was erased, gets none: it has ended. One that cannot be read here is told of, and the others are
- * replayed: without its key no worker would go on with it.
+ * replayed.
  */
 export async function* historiesOf(
   { workflow }: Client,
@@ -108,7 +110,10 @@ export async function* historiesOf(
     } catch (error) {
       const unreadable = unreadableFor(error);
       if (unreadable)
-        unread({ ...{ runId: workflowId, temporalRunId: runId }, fault: unreadable.message });
+        unread({
+          ...{ runId: workflowId, temporalRunId: runId },
+          ...{ fault: unreadable.message, isUnread: true },
+        });
       else if (codeOf(error) !== 'subject_erased' && grpcStatus(error)?.code !== GRPC.NOT_FOUND)
         throw error;
     }

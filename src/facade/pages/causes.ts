@@ -53,7 +53,7 @@ async function stepsOf(
 ): Promise<(link: LogLink) => Promise<CauseStep>> {
   const runs = new Map<string, RunRow | undefined>([[row.runId, row]]);
   return async ({ eventId, runId, sequence, type, nodeId, timestampMs }) => {
-    if (!runs.has(runId)) runs.set(runId, await stores.runs.find(caller.tenant, runId));
+    if (!runs.has(runId)) runs.set(runId, await stores.runs.findKept(caller.tenant, runId));
     const nodes = runs.get(runId)?.input.definition.nodes ?? [];
     const [part] = (Object.hasOwn(EVENT_STORIES, type) && EVENT_STORIES[type]) || ['note' as const];
     const nodeName = nodes.find(({ id }) => id === nodeId)?.name ?? nodeId;

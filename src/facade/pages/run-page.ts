@@ -144,12 +144,15 @@ function forkOf(
   return { fork: { ...note, ...(overlay ? { overlay } : {}) } };
 }
 
+type Below = NonNullable<RunPageModel['below']>[number];
+
 /** What the runs below ask, each answered on its own page. */
-async function questionsBelow(deps: PageDeps, row: RunRow): Promise<RunPageModel['below']> {
+async function questionsBelow(deps: PageDeps, row: RunRow): Promise<Below[]> {
   const { runs } = await runsBelow(deps, row);
-  return runs.flatMap(({ runId, workflowId, asks = [] }) =>
-    asks.map((interrupt) => ({ runId, workflowId, interrupt })),
-  );
+  return runs.flatMap<Below>(({ runId, workflowId, asks, unreadable }) => {
+    if (!asks && unreadable) return [{ runId, workflowId, unreadable }];
+    return (asks ?? []).map((interrupt) => ({ runId, workflowId, interrupt }));
+  });
 }
 
 /** Of who is signed in, also where a link had opened the page: its forms are checked by another token then. */

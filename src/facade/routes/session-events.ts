@@ -4,7 +4,6 @@ import { invalid } from '../../rules/errors.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { unreadableFor } from '../../rules/unreadable.ts';
 import type { FedRow } from '../../ports/feed.ts';
-import { unreadableText } from '../../words/unreadable.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { header, text, type Parameter } from '../parameters.ts';
 import { streamed, type Declaration, type Exchange, type InputOf, type Route } from '../route.ts';
@@ -15,8 +14,6 @@ import { requireSession } from './sessions.ts';
 
 /** Runs of which a stream keeps what it tells with each event. */
 const RUNS_KEPT = 500;
-/** A client whose next event cannot be read asks again after this, in ms. */
-const UNREADABLE_RETRY_MS = 30_000;
 
 const RESUME_TEXT: Parameter<string | undefined> = {
   ...text('Go on after the event with this id.', {
@@ -75,14 +72,6 @@ async function answerEvents(
     const pages = deps.log.followSession({ tenant, sessionId, after, signal: stream.signal });
     for await (const rows of pages)
       if (!(await send(rows, { major: input.major, factsOf }, stream))) return;
-  } catch (error) {
-    const unreadable = unreadableFor(error);
-    if (!unreadable) throw error;
-    deps.logger.warn('a session stream ends at an event that cannot be read', {
-      sessionId,
-      reason: unreadable.message,
-    });
-    await stream.send(`: ${unreadableText(unreadable)}\nretry: ${UNREADABLE_RETRY_MS}\n\n`);
   } finally {
     stream.end();
   }
@@ -104,7 +93,7 @@ async function positionAfter(
   throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
 }
 
-/** Undefined: the run expired since its row was read. */
+/** Undefined: the run expired since its row was read, or what it was started with is damaged. */
 type FactsOf = (runId: string) => Promise<RunFacts | undefined>;
 
 /** What never changes of a run is read once for a stream; of many runs, of those that came last. */
@@ -113,7 +102,7 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
   return async (runId) => {
     const known = kept.get(runId);
     if (known) return known;
-    const found = await stores.runs.find(tenant, runId);
+    const found = await stores.runs.findKept(tenant, runId).catch(noneOf);
     if (!found) return undefined;
     const { header, era } = found.input;
     const facts: RunFacts = { tenant, header, input: { era } };
@@ -122,6 +111,10 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
     kept.set(runId, facts);
     return facts;
   };
+}
+
+function noneOf(error: unknown): undefined {
+  if (!unreadableFor(error)) throw error;
 }
 
 async function send(

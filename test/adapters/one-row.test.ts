@@ -1,0 +1,176 @@
+// What one row, or one batch, cannot do keeps no other from its own (architecture §11, I97): damaged columns, a statement
+// that takes too long, a process without the operator's keys; on both twins.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAppend } from '../../src/adapters/postgres/append-groups.ts';
+import type { Db } from '../../src/adapters/postgres/db.ts';
+import { openDatabase, storesOn } from '../../src/adapters/postgres/index.ts';
+import { createRetentionStore } from '../../src/adapters/postgres/retention-store.ts';
+import { createSeals } from '../../src/adapters/postgres/seals.ts';
+import { withSeals } from '../../src/adapters/postgres/sealed-db.ts';
+import { createSubjectKeys } from '../../src/adapters/postgres/subject-keys.ts';
+import { createExpirer } from '../../src/log/expirer.ts';
+import { createRounds } from '../../src/log/rounds.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { startLeftCohorts } from '../../src/runs/cohorts.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { givenCohort } from '../contract/cohorts.ts';
+import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../contract/given.ts';
+import { member } from '../contract/retention.ts';
+import { databaseTwins } from '../support/database-twins.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+
+const KEY = { id: 'k', key: new Uint8Array(32) };
+const AWAY = new HostError('service_unavailable');
+const DAMAGED = { code: 'history_undecodable' };
+
+// [I97]
+describe.each(await databaseTwins())('one row on %s', (_name, database) => {
+  let db: Db;
+  let close: () => Promise<void>;
+  let stores: Stores;
+  beforeAll(async () => {
+    const options = await database();
+    ({ db, close } = await openDatabase(options, quietLogger));
+    const given = { database: options, logger: quietLogger, masterKeys: [KEY] };
+    stores = await storesOn({ db, close: async () => undefined }, given);
+  });
+  afterAll(() => close());
+
+  /** The database, but for transactions that meet this text. */
+  const without = (text: string, rejects: () => Error): Db => ({
+    query: (statement, values) => db.query(statement, values),
+    transaction: (work, limitMs) =>
+      db.transaction(
+        (tx) =>
+          work({
+            script: (script) => tx.script(script),
+            query: (statement, values = []) => {
+              if (JSON.stringify(values).includes(text)) throw rejects();
+              return tx.query(statement, values);
+            },
+          }),
+        limitMs,
+      ),
+    listen: (channel, callback) => db.listen(channel, callback),
+    onReconnect: (callback) => db.onReconnect(callback),
+    close: () => db.close(),
+  });
+
+  it('of appends at one time one that takes too long keeps no other from its place', async () => {
+    const runIds = await Promise.all(Array.from({ length: 5 }, () => startedRun(stores)));
+    const [slow = ''] = runIds;
+    const seals = createSeals(await createSubjectKeys(db, []));
+    const append = createAppend(
+      withSeals(
+        without(slow, () => AWAY),
+        seals,
+      ),
+    );
+    const batches = await Promise.all(
+      runIds.map(async (runId) => batchAfter(await headOf(stores, runId), [entry(runId, 'k')])),
+    );
+    // The first is written alone, and the others are gathered behind it.
+    const last = await startedRun(stores);
+    const first = append(batchAfter(await headOf(stores, last), [entry(last, 'k')]));
+    const done = await Promise.allSettled([...batches.map(append), first]);
+    expect(done.map(({ status }) => status)).toEqual([
+      'rejected',
+      ...Array<string>(5).fill('fulfilled'),
+    ]);
+  });
+
+  it('a fork’s note that cannot be forgotten keeps no other', async () => {
+    const source = refTo(await startedRun(stores));
+    const forks = [newId('a'), newId('b')];
+    for (const fork of forks) await stores.retention.noteFork(source, fork);
+    await db.query('UPDATE run_forks SET noted_at_ms = 1 WHERE run_id = ANY($1::text[])', [forks]);
+    const broken = createRetentionStore(without(forks[0] ?? '', () => new Error('damaged')));
+    await expect(broken.forget(1, 10)).rejects.toThrow('damaged');
+    const left = await db.query('SELECT run_id FROM run_forks WHERE run_id = ANY($1::text[])', [
+      forks,
+    ]);
+    expect(left).toEqual([{ run_id: forks[0] }]);
+    await stores.retention.forget(1, 10);
+  });
+
+  it('executions that cannot be read keep no other expired run from being cleaned', async () => {
+    const runs = [await member(stores), await member(stores)];
+    const [lost, clean] = runs.map(({ runId }) => runId);
+    for (const run of runs) await stores.retention.expire(run, { keptMs: 0, restMs: 0 });
+    await db.query("UPDATE expired_runs SET executions = '{' WHERE run_id = $1", [lost ?? '']);
+    const expirer = createExpirer({
+      ...{ stores, logger: quietLogger, engine: { ping: async () => undefined } },
+      histories: { remove: async () => undefined },
+    });
+    await expirer.round();
+    const rows = await db.query<{ run_id: string }>(
+      'SELECT run_id FROM expired_runs WHERE cleaned_at_ms IS NOT NULL AND run_id = ANY($1::text[])',
+      [runs.map(({ runId }) => runId)],
+    );
+    expect(rows.map(({ run_id }) => run_id)).toEqual([clean]);
+  });
+
+  it('a cohort whose request cannot be read keeps none behind it from its start, page by page', async () => {
+    const ids: string[] = [];
+    for (let count = 0; count < 25; count++) ids.push((await givenCohort(stores, 1)).cohortId);
+    const lost = ids.toSorted().slice(0, 21);
+    await db.query("UPDATE cohorts SET request = '{' WHERE cohort_id = ANY($1::text[])", [lost]);
+    const started: string[] = [];
+    const deps = {
+      ...{ stores, config: {}, signal: new AbortController().signal },
+      rounds: createRounds({ logger: quietLogger, answers: async () => undefined }),
+      cohortEngine: {
+        start: async ({ cohortId }: { readonly cohortId: string }) => void started.push(cohortId),
+      },
+    } as unknown as Parameters<typeof startLeftCohorts>[0];
+    const behind = await startLeftCohorts(deps, 1e9);
+    expect([behind?.cohortId, started]).toEqual([lost[19], []]);
+    expect(await startLeftCohorts(deps, 1e9, behind)).toBeUndefined();
+    expect(started.toSorted()).toEqual(ids.toSorted().slice(21));
+  });
+
+  it('of an erasure whose request cannot be read the others are named all the same', async () => {
+    const begun: string[] = [];
+    for (const subject of ['one', 'two']) {
+      const subjectKey = (await stores.subjects.keyFor('default', { subject })) ?? '';
+      await stores.runs.accept(newRun({ subjectKey }));
+      const asked = { asked: { by: 'tester' }, cancelsOpen: true };
+      const erasure = await stores.subjects.beginErasure('default', subject, asked);
+      if (erasure.kind === 'begun') begun.push(erasure.erasure.erasureId);
+    }
+    await db.query("UPDATE subject_erasures SET asked = '{' WHERE erasure_id = $1", [
+      begun[0] ?? '',
+    ]);
+    const left = await stores.subjects.unfinished({ limit: 10 });
+    expect(left.map(({ erasureId }) => erasureId).toSorted()).toEqual(begun.toSorted());
+  });
+
+  it('a process without the operator’s keys writes nothing of a subject in the clear', async () => {
+    const run = newRun({
+      subjectKey: (await stores.subjects.keyFor('default', { subject: 's' })) ?? '',
+    });
+    await stores.runs.accept(run);
+    const keys = await createSubjectKeys(db, []);
+    await expect(keys.ofRun(run.runId)).rejects.toMatchObject(DAMAGED);
+    expect(await keys.ofRun(await startedRun(stores))).toBeUndefined();
+  });
+
+  it('a wrapped key that is damaged is not repeated in what is said of it', async () => {
+    const subjectKey = (await stores.subjects.keyFor('default', { subject: 'damaged' })) ?? '';
+    const messages: string[] = [];
+    for (const wrapped of ['k:AAAA', 'é secret', 'x'.repeat(80)]) {
+      await db.query('UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1', [
+        subjectKey,
+        wrapped,
+      ]);
+      const keys = await createSubjectKeys(db, [KEY]);
+      const error = await keys.byId(subjectKey).catch((thrown: unknown) => thrown);
+      messages.push((error as Error).message);
+    }
+    expect(messages).toEqual([
+      'A key of the host does not open with the encryption key "k".',
+      'A key of the host does not open: its encryption key is not among those configured.',
+      'A key of the host does not open: its encryption key is not among those configured.',
+    ]);
+  });
+});
