@@ -53,16 +53,17 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
   }
 }
 
-/** Returns how many would break; each is named with the reason. */
+/** Returns how many would break, and how many open ones could not be checked; each is named with the reason. */
 async function check(
   source: ReplaySource,
   { ended, build, say }: Asked & { readonly say: (line: string) => void },
 ): Promise<number> {
-  let [broken, unread] = [0, 0];
+  let broken = 0;
+  const unread: string[] = [];
   const look = async (segments: AsyncIterable<ReplayedSegment>): Promise<number> => {
     let replayed = 0;
     for await (const { runId, temporalRunId, fault, isUnread } of segments) {
-      if (isUnread) unread++;
+      if (isUnread) unread.push(runId);
       else replayed++;
       if (fault === undefined) continue;
       if (!isUnread) broken++;
@@ -71,8 +72,10 @@ async function check(
     return replayed;
   };
   const open = await look(replayHistories(source, build === undefined ? 'open' : { build }));
+  const unchecked = unread.length;
   const over = await look(replayHistories(source, { ended }));
-  const left = unread === 0 ? '' : `, ${unread} could not be read and were not checked`;
+  const left =
+    unread.length === 0 ? '' : `, ${unread.length} could not be read and were not checked`;
   say(`${open} open and ${over} ended runs replayed, ${broken} would break${left}`);
-  return broken;
+  return broken + unchecked;
 }

@@ -136,27 +136,32 @@ export async function conversationPage(
   parts: ConversationParts,
   query: ConversationQuery,
 ): Promise<ConversationPage> {
-  const { tenant, after, limit } = query;
+  const { after, limit } = query;
   const unreadFrom = await index(parts, query);
-  const rows = await notedRows(parts, query);
+  const { rows, isCut } = await notedRows(parts, query);
   const shown = rows.slice(0, limit);
-  const page = await said(parts, tenant, shown);
+  const page = await said(parts, shown);
   const last = shown.at(-1)?.position ?? after;
-  if (rows.length > limit) return { ...page, next: last };
+  if (rows.length > limit || isCut) return { ...page, next: last };
   return { ...page, ...(unreadFrom === undefined ? {} : { next: Math.max(last, unreadFrom) }) };
 }
 
-/** One more than asked for. What can be read since it was noted is noted first: it may be no message, or another's place. */
+/**
+ * One more than asked for. What can be read since it was noted is noted first: it may be no message, or another's place.
+ * `isCut`: there was too much of that for one page; what follows comes with the next.
+ */
 async function notedRows(
   { sessions }: ConversationParts,
   { tenant, sessionId, after, limit }: ConversationQuery,
-): Promise<readonly NotedRow[]> {
-  const read = () => sessions.messages(tenant, sessionId, { after, limit: limit + 1 });
-  const rows = await read();
-  const known = rows.filter(({ isUnread, row }) => isUnread && !row.unreadable);
-  if (known.length === 0) return rows;
-  await sessions.noteRead(tenant, sessionId, known.map(saidAt));
-  return read();
+): Promise<{ readonly rows: readonly NotedRow[]; readonly isCut: boolean }> {
+  const isKnown = ({ isUnread, row }: NotedRow): boolean => isUnread === true && !row.unreadable;
+  for (let scans = 0; ; scans++) {
+    const rows = await sessions.messages(tenant, sessionId, { after, limit: limit + 1 });
+    const first = rows.findIndex(isKnown);
+    if (first < 0) return { rows, isCut: false };
+    if (scans >= MAX_SCANS) return { rows: rows.slice(0, first), isCut: true };
+    await sessions.noteRead(tenant, sessionId, rows.filter(isKnown).map(saidAt));
+  }
 }
 
 /** Without an id: it says nothing, or cannot be read. */
@@ -191,7 +196,6 @@ async function index(
 
 async function said(
   { runs, log }: ConversationParts,
-  tenant: string,
   rows: readonly FedRow[],
 ): Promise<Pick<ConversationPage, 'messages' | 'unreadable'>> {
   const inputs = new Map<string, RunInput | undefined>();
@@ -201,13 +205,26 @@ async function said(
     const { runId } = run;
     unreadable ??= row.unreadable;
     if (row.unreadable) continue;
-    if (!inputs.has(runId)) inputs.set(runId, (await runs.findKept(tenant, runId))?.input);
+    if (!inputs.has(runId)) inputs.set(runId, await inputOf(runs, run));
     const input = inputs.get(runId);
     const handedTo = input && isHandedOver(input, row) ? await decider(log, run, row) : undefined;
     const message = messageIn(row, (nodeId) => handedTo ?? pinnedAgent(input, nodeId));
     if (message) messages.push({ ...message, runId, eventId: row.eventId });
   }
   return { messages, ...(unreadable ? { unreadable } : {}) };
+}
+
+/** It names the agent; where it is damaged the message is told without. */
+async function inputOf(
+  runs: ConversationParts['runs'],
+  { tenant, runId }: RunRef,
+): Promise<RunInput | undefined> {
+  try {
+    return (await runs.findKept(tenant, runId))?.input;
+  } catch (error) {
+    if (!unreadableFor(error)) throw error;
+    return undefined;
+  }
 }
 
 function pinnedAgent(input: RunInput | undefined, nodeId = ''): string | undefined {

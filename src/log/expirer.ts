@@ -77,9 +77,9 @@ class RoundsOfExpiry implements Expirer {
   constructor(parts: ExpirerParts) {
     this.#parts = parts;
     const { stores, engine, logger } = parts;
-    this.#rounds = createRounds({ logger, answers: () => stores.ping() });
+    this.#rounds = createRounds({ logger, answers: () => stores.ping(), isPaced: true });
     const answers = () => Promise.all([stores.ping(), engine.ping()]);
-    this.#cleaning = createRounds({ logger, answers });
+    this.#cleaning = createRounds({ logger, answers, isPaced: true });
   }
 
   start(): void {

@@ -7,6 +7,8 @@ import { Deadline } from '../system/time.ts';
 
 /** Things that are remembered as failing; of those above it, it is said once that there are more. */
 const REMEMBERED = 10_000;
+/** A thing that has not been tried for so many turns of all things is gone. */
+const GONE_TURNS = 20 * REMEMBERED;
 /** Turns that a thing is passed over for at most between two tries. */
 const MAX_PASSED = 15;
 
@@ -34,12 +36,16 @@ export interface RoundsParts {
    * affair.
    */
   readonly answers: () => Promise<unknown>;
+  /** Whoever gives out the things gives out those that failed less often: none is passed over. Default false. */
+  readonly isPaced?: boolean;
 }
 
 interface Failing {
   readonly code: ErrorCode;
   /** Turns between its last two tries. */
   readonly between: number;
+  /** Of its last try. */
+  readonly at: number;
   /** Turns that it is still passed over for. */
   left: number;
 }
@@ -49,6 +55,9 @@ class TurnsByThemselves implements Rounds {
   readonly #failing = new Map<string, Failing>();
   #isFull = false;
   #isAway = false;
+  /** Turns that ended so, and turns in all. */
+  #aways = 0;
+  #turns = 0;
 
   constructor(parts: RoundsParts) {
     this.#parts = parts;
@@ -57,15 +66,22 @@ class TurnsByThemselves implements Rounds {
   async turn(turn: Turn, work: () => Promise<unknown>): Promise<TurnOutcome> {
     const name = JSON.stringify([turn.message, turn.fields]);
     const known = this.#failing.get(name);
-    if (known && known.left-- > 0) return { kind: 'passed' };
+    const { isPaced = false } = this.#parts;
+    this.#turns++;
+    if (!isPaced && known && known.left-- > 0) return { kind: 'passed' };
+    const aways = this.#aways;
     try {
       await work();
       this.#failing.delete(name);
-      this.#isAway = false;
+      // A turn in which another one ended so says nothing.
+      if (this.#aways === aways) this.#isAway = false;
       return { kind: 'done' };
     } catch (error) {
       const code = codeOf(error) ?? 'internal_error';
-      if (code === 'service_unavailable' && !(await this.#isThere(turn))) return { kind: 'away' };
+      if (code === 'service_unavailable' && !(await this.#isThere(turn))) {
+        this.#aways++;
+        return { kind: 'away' };
+      }
       this.#note(turn, name, { code, reason: String(error) });
       return { kind: 'failed', error };
     }
@@ -74,32 +90,38 @@ class TurnsByThemselves implements Rounds {
   async #isThere({ message }: Turn): Promise<boolean> {
     try {
       await this.#parts.answers();
-      this.#isAway = false;
+      return true;
     } catch (error) {
       // Once for an outage, whatever has its turn then.
       if (!this.#isAway) this.#parts.logger.warn(message, { reason: String(error) });
       this.#isAway = true;
+      return false;
     }
-    return !this.#isAway;
   }
 
   #note({ message, fields }: Turn, name: string, fault: { code: ErrorCode; reason: string }): void {
     const { logger } = this.#parts;
     const known = this.#failing.get(name);
-    if (!known && this.#failing.size >= REMEMBERED) {
+    if (!known && !this.#hasRoom()) {
       if (!this.#isFull) logger.warn('more things fail than can be named', { named: REMEMBERED });
       this.#isFull = true;
-      // Those that are gone by now make room: what still fails comes again.
-      const [oldest] = this.#failing.keys();
-      if (oldest !== undefined) this.#failing.delete(oldest);
     } else if (known?.code !== fault.code) {
       this.#isFull = false;
       logger.warn(message, { ...fields, ...fault });
     }
     const between = known ? Math.min(2 * known.between + 1, MAX_PASSED) : 0;
-    // At the end: the oldest is the one whose last try lies back furthest.
+    // At the end: the first is the one whose last try lies back furthest.
     this.#failing.delete(name);
-    this.#failing.set(name, { code: fault.code, between, left: between });
+    if (this.#failing.size < REMEMBERED)
+      this.#failing.set(name, { code: fault.code, between, left: between, at: this.#turns });
+  }
+
+  /** What had no turn for long is gone by now: somebody else did it. */
+  #hasRoom(): boolean {
+    if (this.#failing.size < REMEMBERED) return true;
+    const [first] = this.#failing;
+    if (!first || this.#turns - first[1].at < GONE_TURNS) return false;
+    return this.#failing.delete(first[0]);
   }
 }
 

@@ -217,7 +217,7 @@ export async function startLeftCohorts(
       const row = await deps.stores.cohorts.find(tenant, cohortId);
       if (row) await start(deps, row);
     });
-    if (kind === 'away') return undefined;
+    if (kind === 'away') return behind;
   }
   return left.length === ROUND_COHORTS ? left.at(-1) : undefined;
 }

@@ -15,7 +15,7 @@ import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
 
 export type EraseDeps = Pick<RunsDeps, 'engine' | 'log' | 'redactor' | 'logger'> & {
-  readonly stores: RunsDeps['stores'] & Pick<Stores, 'subjects' | 'content'>;
+  readonly stores: RunsDeps['stores'] & Pick<Stores, 'subjects' | 'content' | 'ping'>;
 };
 
 /** Open runs that are looked at in one round, and how long in ms a round rests before the next. */
@@ -184,7 +184,8 @@ async function keepLogs(
         await subjects.noteErased(run, await keepLog(deps, run, erasureId));
         kept++;
       } catch (error) {
-        if (codeOf(error) === 'service_unavailable') throw error;
+        // It may be this one alone that takes too long.
+        if (codeOf(error) === 'service_unavailable') await deps.stores.ping();
         failed ??= { runId: run.runId, error };
       }
     const last = runs.at(-1);

@@ -29,8 +29,7 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
   let isBusy = false;
   let isStopped = false;
   const { subjects } = deps.stores;
-  // Each has its turn, whoever is away: an erasure that needs nobody else goes on.
-  const rounds = createRounds({ logger: deps.logger, answers: async () => {} });
+  const rounds = createRounds({ logger: deps.logger, answers: () => deps.stores.ping() });
   const guarded = async (
     what: string,
     work: () => Promise<unknown>,

@@ -227,4 +227,45 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     expect(of(summary)).toMatchObject({ tags: ['s'], summary: { waits: [] } });
     expect(of(summary)?.unreadable?.message).toBe(`What stands at summary ${summary} is damaged.`);
   });
+
+  it('what is damaged of a session’s rows is told in its place, and nothing of what is sealed', async () => {
+    const talk = newId('talk');
+    const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
+    const cut = await asking([], { key, talk });
+    const [broken, well] = [await asking([], { talk }), await asking([], { talk })];
+    await db.query('UPDATE run_events SET payload = left(payload, 60) WHERE run_id = $1', [cut]);
+    await db.query("UPDATE run_events SET payload = '{' WHERE run_id = $1", [broken]);
+    await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [well]);
+    const query = { tenant: TENANT, sessionId: talk, after: 0, limit: 10 };
+    const { rows } = await elsewhere.feed.events(query);
+    expect(rows.map(({ row }) => [row.runId, row.payload.slice(0, 3), !row.unreadable])).toEqual([
+      [cut, '{}', false],
+      [broken, '{}', false],
+      [well, '{"r', true],
+    ]);
+    const { messages, unreadable } = await conversationPage(elsewhere, query);
+    expect(messages.map(({ runId }) => runId)).toEqual([well]);
+    expect(unreadable).toMatchObject({ code: UNREADABLE.code });
+  });
+
+  it('what a page brings behind a hidden place is looked at as well: each message once', async () => {
+    const talk = newId('talk');
+    const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
+    const said = { messageId: 'once', from: 'user', content: 'hello', ts: 1 };
+    for (let count = 0; count < 2; count++) await asking([], { key, talk, said: {} });
+    const first = await asking([], { key, talk, said });
+    await asking([], { talk, said });
+    const query = { tenant: TENANT, sessionId: talk, limit: 1 };
+    await conversationPage(stores, { ...query, after: 0 });
+    const told: string[] = [];
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page: Awaited<ReturnType<typeof conversationPage>> = await conversationPage(elsewhere, {
+        ...query,
+        after,
+      });
+      told.push(...page.messages.map(({ runId }) => runId));
+      after = page.next;
+    }
+    expect(told).toEqual([first]);
+  });
 });

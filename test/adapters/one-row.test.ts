@@ -12,12 +12,15 @@ import { createExpirer } from '../../src/log/expirer.ts';
 import { createRounds } from '../../src/log/rounds.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { startLeftCohorts } from '../../src/runs/cohorts.ts';
+import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { givenCohort } from '../contract/cohorts.ts';
 import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../contract/given.ts';
 import { member } from '../contract/retention.ts';
 import { databaseTwins } from '../support/database-twins.ts';
+import { patient } from '../support/machine.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
+import { takes } from '../support/waiting.ts';
 
 const KEY = { id: 'k', key: new Uint8Array(32) };
 const AWAY = new HostError('service_unavailable');
@@ -31,7 +34,7 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
   beforeAll(async () => {
     const options = await database();
     ({ db, close } = await openDatabase(options, quietLogger));
-    const given = { database: options, logger: quietLogger, masterKeys: [KEY] };
+    const given = { database: options, logger: quietLogger, masterKeys: [KEY], keyHeldMs: 100 };
     stores = await storesOn({ db, close: async () => undefined }, given);
   });
   afterAll(() => close());
@@ -77,6 +80,27 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
       'rejected',
       ...Array<string>(5).fill('fulfilled'),
     ]);
+  });
+
+  it('where two of a group take too long it is the database: the others are not tried one by one', async () => {
+    const runIds = await Promise.all(Array.from({ length: 8 }, () => startedRun(stores)));
+    let tried = 0;
+    const late: Db = {
+      ...without('none', () => AWAY),
+      query: (text, values) => db.query(text, values),
+      transaction: () => {
+        tried++;
+        return Promise.reject(AWAY);
+      },
+    };
+    const append = createAppend(withSeals(late, createSeals(await createSubjectKeys(db, []))));
+    const batches = await Promise.all(
+      runIds.map(async (runId) => batchAfter(await headOf(stores, runId), [entry(runId, 'k')])),
+    );
+    const done = await Promise.allSettled(batches.map(append));
+    expect(new Set(done.map(({ status }) => status))).toEqual(new Set(['rejected']));
+    // The first alone, the group of the others, and two of them.
+    expect(tried).toBe(4);
   });
 
   it('a fork’s note that cannot be forgotten keeps no other', async () => {
@@ -172,5 +196,44 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
       'A key of the host does not open: its encryption key is not among those configured.',
       'A key of the host does not open: its encryption key is not among those configured.',
     ]);
+  });
+
+  it('a log that cannot be kept keeps no other of its erasure, a page of them neither, and is named', async () => {
+    const subjectKey = (await stores.subjects.keyFor('default', { subject: 'large' })) ?? '';
+    const ids: string[] = [];
+    for (let at = 0; at < 120; at++) {
+      const run = newRun({ subjectKey });
+      await stores.runs.accept(run);
+      ids.push(run.runId);
+    }
+    await db.query(
+      "UPDATE run_heads SET closed = true, status = 'completed' WHERE run_id = ANY($1::text[])",
+      [ids],
+    );
+    const asked = { asked: { by: 'tester' }, cancelsOpen: true };
+    const begun = await stores.subjects.beginErasure('default', 'large', asked);
+    if (begun.kind !== 'begun') throw new Error('not begun');
+    const lost = ids.toSorted().slice(0, 110);
+    const putAll: Stores['content']['putAll'] = (values) =>
+      values.some(({ holder }) => lost.includes(holder.runId ?? ''))
+        ? Promise.reject(new HostError('content_missing', { reason: 'The disk says no.' }))
+        : stores.content.putAll(values);
+    const deps = {
+      stores: { ...stores, content: { ...stores.content, putAll } },
+    } as unknown as EraseDeps;
+    // As the keeper does: one look, and one more.
+    const advance = async () => {
+      let looks = 0;
+      const patience = { isOver: () => looks++ > 0, isLate: () => false, rest: takes };
+      const { tenant, erasureId } = begun.erasure;
+      const erasure = (await stores.subjects.erasure(tenant, erasureId)) ?? begun.erasure;
+      return advanceErasure(deps, erasure, patience).catch((error: unknown) => error);
+    };
+    const reason = `The log of run ${lost[0]} cannot be kept: HostError: The disk says no.`;
+    await expect.poll(advance, { timeout: patient(30_000) }).toMatchObject({ message: reason });
+    const kept = await db.query('SELECT run_id FROM erased_runs WHERE run_id = ANY($1::text[])', [
+      ids,
+    ]);
+    expect(kept).toHaveLength(10);
   });
 });

@@ -73,10 +73,32 @@ describe('a turn', () => {
     expect(warned).toHaveLength(4);
   });
 
+  it('in which another one ended so tells no outage again', async () => {
+    const { rounds, warned, failing } = given(() => true);
+    for (let round = 0; round < 3; round++)
+      await rounds.turn(turn('all'), () => rounds.turn(turn('a'), failing(AWAY)));
+    expect(warned).toHaveLength(1);
+  });
+
+  it('of what is given out less often is never passed over', async () => {
+    const warned: string[] = [];
+    const warn = (message: string) => void warned.push(message);
+    const logger = { ...silentLogger, warn };
+    const rounds = createRounds({ logger, answers: async () => undefined, isPaced: true });
+    const failing = () => Promise.reject(LOST);
+    for (let round = 0; round < 4; round++)
+      expect((await rounds.turn(turn('a'), failing)).kind).toBe('failed');
+    expect(warned).toHaveLength(1);
+  });
+
   it('remembers ten thousand faults, and says once that there are more', async () => {
     const { rounds, warned, failing } = given();
     for (let at = 0; at < 10_100; at++) await rounds.turn(turn(`r${at}`), failing(new Error('x')));
     expect(warned).toHaveLength(10_001);
     expect(warned.at(-1)).toEqual({ message: 'more things fail than can be named', named: 10_000 });
+    // Those that came no more are gone, and others are named again.
+    for (let at = 0; at < 200_000; at++) await rounds.turn(turn('well'), async () => undefined);
+    await rounds.turn(turn('new'), failing(new Error('x')));
+    expect(warned.at(-1)).toMatchObject({ runId: 'new' });
   });
 });

@@ -20,8 +20,8 @@ export const OF_APPENDS: readonly Row[] = [
     83,
     [
       'src/adapters/postgres/append-groups.ts',
-      'if (isOfOne) await together([one]);',
-      'if (isOfOne) one.reject(error);',
+      'else if (await together([one])) isOfOne = ++late < TOO_LATE;',
+      'else one.reject(error);',
     ],
     [
       OF_STORES,

@@ -78,12 +78,8 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [
-      SEALS,
-      "toldOr<Opened>({ text: partsOf(text)?.kept ?? '' }, () => open(place, text))",
-      'open(place, text)',
-    ],
-    [OF_KEYS, 'tells its event in its place'],
+    [SEALS, 'toldOr<Opened>({ text: keptIn(place, text) }, () => {', '(() => {'],
+    [OF_KEYS, 'what is damaged of a session'],
   ],
   [
     97,
@@ -92,7 +88,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [SESSIONS, 'DO UPDATE SET position = least(m.position, excluded.position)', 'DO NOTHING'],
+    [SESSIONS, 'THEN least(m.position, excluded.position) ELSE', 'THEN m.position ELSE'],
     [OF_KEYS, 'whose first place was hidden'],
   ],
   [
@@ -129,7 +125,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [ROUNDS, 'if (known && known.left-- > 0)', 'if (known && known.left-- > 1e9)'],
+    [ROUNDS, 'known && known.left-- > 0', 'known && known.left-- > 1e9'],
     [OF_ROUNDS, 'comes less often'],
   ],
   [
@@ -153,7 +149,7 @@ export const OF_ROWS: readonly Row[] = [
       'if (kept > 0 && patience.isOver()) return false;',
       'if (patience.isOver()) return false;',
     ],
-    ['test/runs/erasure-keeper.test.ts', 'a page of them neither'],
+    [OF_ONE, 'a page of them neither'],
   ],
   [
     97,
@@ -166,7 +162,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    ['src/adapters/temporal/rpc.ts', 'if (REFUSALS.has(status.code))', 'if (!REFUSALS.has(0))'],
+    ['src/adapters/temporal/rpc.ts', '|| REFUSALS.has(status.code)', '|| !REFUSALS.has(0)'],
     ['test/adapters/rpc-errors.test.ts', 'may be answered otherwise'],
   ],
 ];

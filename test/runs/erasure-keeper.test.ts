@@ -150,47 +150,6 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
     await stores.close();
   });
 
-  // [I97]
-  it('a log that cannot be kept keeps no other, a page of them neither, and is named once', async () => {
-    const { db, stores } = await opened();
-    const subjectKey = (await stores.subjects.keyFor(TENANT, { subject: 'large' })) ?? '';
-    const ids: string[] = [];
-    for (let at = 0; at < 120; at++) {
-      const run = newRun({ subjectKey });
-      await stores.runs.accept(run);
-      ids.push(run.runId);
-    }
-    await db.query("UPDATE run_heads SET closed = true, status = 'completed'");
-    const asked = await stores.subjects.beginErasure(TENANT, 'large', ASKED);
-    if (asked.kind !== 'begun') throw new Error('not begun');
-    const broken = new Set(ids.toSorted().slice(0, 110));
-    const putAll: Stores['content']['putAll'] = (values) =>
-      values.some(({ holder }) => broken.has(holder.runId ?? ''))
-        ? Promise.reject(new HostError('content_missing', { reason: 'The disk says no.' }))
-        : stores.content.putAll(values);
-    const told: unknown[] = [];
-    const logger = { ...quietLogger, warn: (...line: unknown[]) => void told.push(line) };
-    const parts = { ...stores, content: { ...stores.content, putAll } };
-    const keeper = keeperOn(parts, { logger, roundMs: ROUND_MS });
-    keeper.start();
-    const kept = () => db.query('SELECT run_id FROM erased_runs');
-    const limit = { timeout: patient(60_000), interval: 100 };
-    await expect.poll(async () => (await kept()).length, limit).toBe(10);
-    await expect.poll(() => told.length, limit).toBe(1);
-    await keeper.stop();
-    expect(told).toMatchObject([
-      [
-        'an erasure did not go on, trying again',
-        {
-          reason: expect.stringContaining(
-            `The log of run ${[...broken][0]} cannot be kept`,
-          ) as string,
-        },
-      ],
-    ]);
-    await stores.close();
-  });
-
   // PGlite has one connection: nobody else can see the key there.
   if (name === 'PGlite') return;
   it('not while somebody may still see the key', async () => {

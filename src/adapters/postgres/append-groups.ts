@@ -9,6 +9,8 @@ import { appendGroup } from './log-append.ts';
 /** Runs of one transaction, and the length of their payloads in UTF-16 units before the last of them. */
 const GROUP_RUNS = 32;
 const GROUP_LENGTH = 1024 * 1024;
+/** So many of a group that cannot be written in time each by itself: it is the database, and the others are not tried. */
+const TOO_LATE = 2;
 
 interface Waiting {
   readonly batch: AppendBatch;
@@ -55,8 +57,11 @@ export function createAppend(db: SealedDb): (batch: AppendBatch) => Promise<Appe
     }
   }
 
-  /** Whose lock is held by somebody else waits for it outside of the group, and keeps nobody. */
-  async function together(group: readonly Waiting[]): Promise<void> {
+  /**
+   * Whose lock is held by somebody else waits for it outside of the group, and keeps nobody. True: the database did not do
+   * it in time.
+   */
+  async function together(group: readonly Waiting[]): Promise<boolean> {
     try {
       const outcomes = await appendGroup(
         db,
@@ -70,12 +75,14 @@ export function createAppend(db: SealedDb): (batch: AppendBatch) => Promise<Appe
       }
     } catch (error) {
       // Whatever of them cannot be stored keeps no other from its place, and no lock that is held keeps them all.
-      const isOfOne = group.length > 1 && (await isOwn(error));
-      for (const one of group) {
-        if (isOfOne) await together([one]);
-        else one.reject(error);
-      }
+      let isOfOne = group.length > 1 && (await isOwn(error));
+      let late = 0;
+      for (const one of group)
+        if (!isOfOne) one.reject(error);
+        else if (await together([one])) isOfOne = ++late < TOO_LATE;
+      return codeOf(error) === 'service_unavailable';
     }
+    return false;
   }
 
   /** One of them may take too long for the database that answers the others. */

@@ -45,9 +45,18 @@ export const AS_IT_IS: Opener = (_place, text) => ({ text });
 /** Opens what stands at a place; what is not sealed is as it is. Throws HostError history_undecodable: it does not open. */
 export type Opener = (place: string, text: string) => Opened;
 
-/** As `open`; of what does not open what stays when its key is destroyed, and why. */
+/** The JSON at a place, as text; of what does not open, or is damaged, what stays when its key is destroyed, and why. */
 export function openOrKept(open: Opener, place: string, text: string): Opened & Unread {
-  return toldOr<Opened>({ text: partsOf(text)?.kept ?? '' }, () => open(place, text));
+  return toldOr<Opened>({ text: keptIn(place, text) }, () => {
+    const opened = open(place, text);
+    parsedAt(place, opened.text, 'object');
+    return opened;
+  });
+}
+
+function keptIn(place: string, text: string): string {
+  const kept = partsOf(text)?.kept ?? '';
+  return toldOr({ kept: '{}' }, () => (parsedAt(place, kept, 'object'), { kept })).kept;
 }
 
 interface Unread {

@@ -222,7 +222,9 @@ async function noteRead(
     for (const { message, position } of said)
       await tx.query(
         `INSERT INTO session_messages AS m (tenant_id, session_id, message, position) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (tenant_id, session_id, message) DO UPDATE SET position = least(m.position, excluded.position)`,
+         ON CONFLICT (tenant_id, session_id, message) DO UPDATE SET position = CASE
+           WHEN EXISTS (SELECT 1 FROM run_feed f WHERE f.tenant_id = m.tenant_id AND f.position = m.position)
+           THEN least(m.position, excluded.position) ELSE excluded.position END`,
         [tenant, sessionId, message, position],
       );
   });

@@ -7,7 +7,7 @@ import {
   type Connection,
   type ConnectionOptions,
 } from '@temporalio/client';
-import { HostError } from '../../rules/errors.ts';
+import { codeOf, HostError } from '../../rules/errors.ts';
 import { BackOff, Deadline, rest, within } from '../../system/time.ts';
 
 /** gRPC status codes that this room tells apart. */
@@ -193,16 +193,7 @@ export function isNamespaceUnknown(error: unknown): boolean {
   return details.some((one) => String(one).includes(NAMESPACE_UNKNOWN));
 }
 
-/** What a server says no to: asked again as it is, it says so again. */
-const REFUSALS: ReadonlySet<number> = new Set([
-  ...[GRPC.INVALID_ARGUMENT, GRPC.NOT_FOUND, GRPC.ALREADY_EXISTS, GRPC.FAILED_PRECONDITION],
-  ...[GRPC.OUT_OF_RANGE, GRPC.UNIMPLEMENTED],
-]);
-
-/**
- * What the inside is told of a failed call: HostErrors pass, and whatever may be answered otherwise another time is
- * service_unavailable: an absent server, one that fails, and one that does not let this host in.
- */
+/** What the inside is told of a failed call: HostErrors pass, an absent server is service_unavailable. */
 export function toHostError(error: unknown): unknown {
   if (error instanceof HostError) return error;
   const status = grpcStatus(error);
@@ -216,8 +207,23 @@ export function toHostError(error: unknown): unknown {
     const reason = 'A message to or from Temporal is larger than its limit.';
     return new HostError('payload_too_large', { reason }, error);
   }
-  if (REFUSALS.has(status.code))
-    return new HostError('internal_error', { grpcCode: status.code }, error);
+  return new HostError('internal_error', { grpcCode: status.code }, error);
+}
+
+/** What a server says no to: asked again as it is, it says so again. */
+const REFUSALS: ReadonlySet<number> = new Set([
+  ...[GRPC.INVALID_ARGUMENT, GRPC.NOT_FOUND, GRPC.ALREADY_EXISTS, GRPC.FAILED_PRECONDITION],
+  ...[GRPC.OUT_OF_RANGE, GRPC.UNIMPLEMENTED],
+]);
+
+/**
+ * As toHostError, of a start: whatever may be answered otherwise another time is service_unavailable, since a run whose
+ * start is refused fails. So are a server that fails, and one that does not let this host in.
+ */
+export function startError(error: unknown): unknown {
+  const known = toHostError(error);
+  const status = grpcStatus(error);
+  if (codeOf(known) !== 'internal_error' || !status || REFUSALS.has(status.code)) return known;
   const isLocked = status.code === GRPC.PERMISSION_DENIED || status.code === GRPC.UNAUTHENTICATED;
   const reason = isLocked ? 'Temporal does not let this host in.' : 'Temporal failed.';
   return new HostError('service_unavailable', { reason, grpcCode: status.code }, error);
