@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts'
 import { handoffsOf } from '../rules/handoffs.ts';
 import type { ReducerName } from '../rules/reducers.ts';
 import type { RunInput } from '../rules/run-input.ts';
-import { unreadableFor, type Unreadable } from '../rules/unreadable.ts';
+import { nothingOf, type Unreadable } from '../rules/unreadable.ts';
 import type { FedRow } from '../ports/feed.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
@@ -219,12 +219,7 @@ async function inputOf(
   runs: ConversationParts['runs'],
   { tenant, runId }: RunRef,
 ): Promise<RunInput | undefined> {
-  try {
-    return (await runs.findKept(tenant, runId))?.input;
-  } catch (error) {
-    if (!unreadableFor(error)) throw error;
-    return undefined;
-  }
+  return (await runs.findKept(tenant, runId).catch(nothingOf))?.input;
 }
 
 function pinnedAgent(input: RunInput | undefined, nodeId = ''): string | undefined {
@@ -250,13 +245,8 @@ async function decider(
   const causes = await log.causes(run.tenant, eventId, MAX_BETWEEN);
   const decision = causes.find(({ type }) => eventRow(type).part === 'decision');
   if (decision?.runId !== run.runId) return undefined;
-  const [row] = await log.read(run, { after: decision.sequence - 1, limit: 1 }).catch(noneOf);
-  const { agentId } = objectOr(parsed(row?.payload ?? 'null'), {});
+  // A row that cannot be read tells nothing of another one.
+  const rows = await log.read(run, { after: decision.sequence - 1, limit: 1 }).catch(nothingOf);
+  const { agentId } = objectOr(parsed(rows?.[0]?.payload ?? 'null'), {});
   return typeof agentId === 'string' ? agentId : undefined;
-}
-
-/** A row that cannot be read tells nothing of another one. */
-function noneOf(error: unknown): readonly LogRow[] {
-  if (!unreadableFor(error)) throw error;
-  return [];
 }

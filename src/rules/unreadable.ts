@@ -28,3 +28,8 @@ export function toldOr<Told extends object>(
     return { ...instead, unreadable };
   }
 }
+
+/** For `catch`: nothing in the place of what cannot be read. Throws what is no fault of the row. */
+export function nothingOf(error: unknown): undefined {
+  if (!unreadableFor(error)) throw error;
+}

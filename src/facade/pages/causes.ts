@@ -2,7 +2,7 @@
 // link shows its run alone: where the chain leaves it, the page says so and stops.
 import type { Request, Response, Router } from 'express';
 import { HostError } from '../../rules/errors.ts';
-import { unreadableFor } from '../../rules/unreadable.ts';
+import { nothingOf } from '../../rules/unreadable.ts';
 import { EVENT_STORIES } from '../../rules/events.ts';
 import { renderCausesPage, type CausesPageModel, type CauseStep } from '../../pages/index.ts';
 import type { LogLink } from '../../ports/log.ts';
@@ -46,11 +46,6 @@ function restOf({ truncated, beyond }: Found): CausesPageModel['rest'] {
   return beyond === undefined ? 'nothing' : 'outside';
 }
 
-/** Of a run that is damaged no step has a name. */
-function unnamed(error: unknown): undefined {
-  if (!unreadableFor(error)) throw error;
-}
-
 /** Each run of the chain is read once. */
 async function stepsOf(
   { stores }: PageDeps,
@@ -60,7 +55,7 @@ async function stepsOf(
   const runs = new Map<string, RunRow | undefined>([[row.runId, row]]);
   return async ({ eventId, runId, sequence, type, nodeId, timestampMs }) => {
     if (!runs.has(runId))
-      runs.set(runId, await stores.runs.findKept(caller.tenant, runId).catch(unnamed));
+      runs.set(runId, await stores.runs.findKept(caller.tenant, runId).catch(nothingOf));
     const nodes = runs.get(runId)?.input.definition.nodes ?? [];
     const [part] = (Object.hasOwn(EVENT_STORIES, type) && EVENT_STORIES[type]) || ['note' as const];
     const nodeName = nodes.find(({ id }) => id === nodeId)?.name ?? nodeId;

@@ -2,7 +2,7 @@
 // session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
 import { invalid } from '../../rules/errors.ts';
 import { principalOf } from '../../rules/subject.ts';
-import { unreadableFor } from '../../rules/unreadable.ts';
+import { nothingOf } from '../../rules/unreadable.ts';
 import type { FedRow } from '../../ports/feed.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { header, text, type Parameter } from '../parameters.ts';
@@ -102,7 +102,7 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
   return async (runId) => {
     const known = kept.get(runId);
     if (known) return known;
-    const found = await stores.runs.findKept(tenant, runId).catch(noneOf);
+    const found = await stores.runs.findKept(tenant, runId).catch(nothingOf);
     if (!found) return undefined;
     const { header, era } = found.input;
     const facts: RunFacts = { tenant, header, input: { era } };
@@ -111,10 +111,6 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
     kept.set(runId, facts);
     return facts;
   };
-}
-
-function noneOf(error: unknown): undefined {
-  if (!unreadableFor(error)) throw error;
 }
 
 async function send(
