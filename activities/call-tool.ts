@@ -1,6 +1,7 @@
 // callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; RFC 0002 §B, RFC 0002 §A14). The
 // surface is checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A
 // call that is refused now may have been performed before: what the ledger knows is told first (architecture §5).
+import type { ErrorCode } from '../src/rules/errors.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import type { JsonValue } from '../src/rules/json.ts';
@@ -9,6 +10,7 @@ import type { Tool } from '../src/ports/tools.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
 import {
+  effectBehindFailure,
   performEffect,
   recallEffect,
   settleByWord,
@@ -51,6 +53,22 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
     if (input.rehearsal && changesOutside(tool)) return rehearse(effect);
     return told(effect, await performEffect({ ...effect, tool }));
   });
+}
+
+/** Of a call that fails for good: what its effect came to, or that nobody knows. Undefined: there is none. */
+export async function knownCall(
+  ports: ActivityPorts,
+  input: CallToolInput,
+  code: ErrorCode,
+): Promise<Result | undefined> {
+  // Of a run that has ended nobody is asked. A branch by its record performs nothing.
+  if (code === 'run_state_conflict' || input.recordedBy) return undefined;
+  const { tenant } = input.context;
+  const { toolId } = input.call;
+  const tool = (await ports.tools.find(tenant, [toolId])).get(toolId);
+  const effect = { ports, input, tool };
+  const known = await effectBehindFailure(effect);
+  return known && told(effect, known);
 }
 
 function refusalOf(tool: Tool | undefined, input: CallToolInput): Refusal | undefined {

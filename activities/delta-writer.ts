@@ -28,6 +28,7 @@ export class DeltaWriter {
   readonly #streams = new Map<string, RedactorStream>();
   #room: number;
   #isFull = false;
+  #isEnded = false;
 
   readonly #ports: DeltaPorts;
   readonly #block: LiveBlock;
@@ -58,9 +59,13 @@ export class DeltaWriter {
     return this.#isFull || !this.#appender.isStreaming;
   }
 
-  /** Shows the rest, closes the block for ever and returns its rows. Throws as the appender's close does. */
+  /**
+   * Shows the rest, closes the block for ever and returns its rows. Throws as the appender's close does; then it may be
+   * closed again.
+   */
   async close(): Promise<readonly LogRow[]> {
-    this.#showHeld((stream) => stream.end());
+    if (!this.#isEnded) this.#showHeld((stream) => stream.end());
+    this.#isEnded = true;
     return this.#appender.close();
   }
 

@@ -1,10 +1,13 @@
-// How an activity fails (architecture §1.1): the code as the failure's type, retryable by the one table, no secret in
-// any message. A cancelled activity fails with Temporal's own cancellation.
+// How an activity fails (architecture §1.1, §4.1): the code as the failure's type, retryable by the one table, no secret in
+// any message. A cancelled activity fails with Temporal's own cancellation. Temporal tries again without end: which failure
+// is the last is decided here, by the step's own failures alone.
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { codeOf, ERRORS, type ErrorCode } from '../src/rules/errors.ts';
+import { codeOf, ERRORS, isErrorCode, isOutage, type ErrorCode } from '../src/rules/errors.ts';
+import { isAgentTaskQueue } from '../src/rules/run-input.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { ActivityPorts } from './ports.ts';
+import { beginTry, LOST_TRIES, lostTries, noteEnd, OWN_TRIES, ownFailures } from './tries.ts';
 
 /** Longest failure message in bytes: it travels in history. */
 const MESSAGE_BYTES = 2048;
@@ -29,19 +32,80 @@ export function failure(code: ErrorCode, options: FailureOptions = {}): Applicat
   });
 }
 
+export interface Guard<Result> {
+  /** Tries that the step itself may fail with; absent: OWN_TRIES. */
+  readonly tries?: number;
+  /**
+   * Before the activity fails for good: what it comes to in the place of the failure. Undefined: it fails. An outage
+   * meanwhile is waited for.
+   */
+  readonly instead?: (code: ErrorCode) => Promise<Result | undefined>;
+}
+
 /** Runs the body of an activity; what it throws leaves as a failure of a known code. */
 export async function guarded<Result>(
   ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
   body: () => Promise<Result>,
+  { tries = OWN_TRIES, instead }: Guard<Result> = {},
 ): Promise<Result> {
+  beginTry();
+  const ended = await guardedOnce(ports, async () => {
+    if (tries < Infinity && lostTries() >= LOST_TRIES) throw lostFailure();
+    return { result: await body() };
+  });
+  if ('result' in ended) return ended.result;
+  const failed = counted(ended.failure, tries);
+  const { type, nonRetryable } = failed;
+  if (!nonRetryable || !instead) throw failed;
+  const code = typeof type === 'string' && isErrorCode(type) ? type : 'internal_error';
+  const known = await guardedOnce(ports, async () => ({ result: await instead(code) }));
+  if ('failure' in known) throw counted(known.failure, tries);
+  if (known.result === undefined) throw failed;
+  return known.result;
+}
+
+type Ended<Result> = { readonly result: Result } | { readonly failure: ApplicationFailure };
+
+/** Throws the cancellation alone. */
+async function guardedOnce<Result>(
+  ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
+  body: () => Promise<{ readonly result: Result }>,
+): Promise<Ended<Result>> {
   const context = Context.current();
   try {
     return await body();
   } catch (error) {
     if (context.cancellationSignal.aborted) await context.cancelled;
-    if (error instanceof ApplicationFailure) throw error;
-    throw failureOf(ports, error);
+    return { failure: error instanceof ApplicationFailure ? error : failureOf(ports, error) };
   }
+}
+
+function lostFailure(): ApplicationFailure {
+  return failure('internal_error', {
+    message: `${LOST_TRIES} workers were lost while they did this. It is not begun again.`,
+    retryable: false,
+  });
+}
+
+/** The last one where the step has failed often enough by itself; else how this try ends is told to those behind it. */
+function counted(failed: ApplicationFailure, tries: number): ApplicationFailure {
+  if (failed.nonRetryable) return failed;
+  const code = failed.type ?? '';
+  if (isErrorCode(code) && (isOutage(code) || isAwaited(code))) {
+    noteEnd('outages');
+    return failed;
+  }
+  if (ownFailures() + 1 < tries) {
+    noteEnd('failures');
+    return failed;
+  }
+  const { message, type } = failed;
+  return ApplicationFailure.create({ message, ...(type ? { type } : {}), nonRetryable: true });
+}
+
+/** An agent that is not there is waited for as long as a step on its queue may take. */
+function isAwaited(code: ErrorCode): boolean {
+  return code === 'agent_unavailable' && isAgentTaskQueue(Context.current().info.taskQueue);
 }
 
 function failureOf(

@@ -29,10 +29,14 @@ import type { ActivityPorts } from './ports.ts';
 import { placeOf } from './place.ts';
 import { composeFirst } from './prompts.ts';
 import { openReasoning, reasonedEvent, reasoningBytes } from './reasoning-writer.ts';
+import { stored } from './stored.ts';
 import { appendTranscript, linkCalls, loadTranscript, readJson } from './transcript.ts';
+import { msLeft } from './tries.ts';
 
 /** Most bytes of one tool result that are fed to the model. */
 const TOOL_TEXT_BYTES = 128 * 1024;
+/** It counts as a failure of the model's: the next try asks again. */
+const TOO_LONG = 'The model took longer for one answer than permitted.';
 /** Longest refusal text in bytes. */
 const REFUSAL_BYTES = 2048;
 
@@ -59,10 +63,10 @@ export async function inferTurn(
       calls: spoken.kind === 'calls' ? pendingCalls(spoken.calls) : [],
     };
     const run = input.context;
-    const transcript = await appendTranscript({ content, run }, input.transcript, [
-      ...added,
-      assistant,
-    ]);
+    const said = [...added, assistant];
+    const transcript = await stored(() =>
+      appendTranscript({ content, run }, input.transcript, said),
+    );
     return {
       output: { transcript, ...spoken },
       events: eventsOf(ports, input, { response, reasoning, spoken }),
@@ -153,7 +157,9 @@ async function inferLive(
   if (input.said !== undefined) return { response: saidBy(request, input.said), reasoning: '' };
   const live = input.verbosity === 'off' ? undefined : await openReasoning(ports, input);
   const tooLarge = new AbortController();
-  const signal = AbortSignal.any([Context.current().cancellationSignal, tooLarge.signal]);
+  const tooLong = AbortSignal.timeout(msLeft());
+  const { cancellationSignal } = Context.current();
+  const signal = AbortSignal.any([cancellationSignal, tooLarge.signal, tooLong]);
   let said = 0;
   const onReasoning = (piece: string): void => {
     said += utf8Length(piece);
@@ -165,12 +171,13 @@ async function inferLive(
       .get(request.provider)
       .infer(request, { signal, onReasoning });
     checkSize(response);
-    const deltas = await live?.close();
+    const deltas = live && (await stored(() => live.close()));
     const reasoning = live?.text ?? ports.redactor.text(response.reasoning);
     return { response, reasoning, ...(deltas ? { deltas } : {}) };
   } catch (error) {
     await live?.abandon();
     if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
+    if (tooLong.aborted) throw new HostError('model_unavailable', { reason: TOO_LONG }, error);
     throw error;
   }
 }

@@ -25,7 +25,9 @@ import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';
 import type { ActivityPorts } from './ports.ts';
 import { readToolFailure, toolError, type FailedCall, type ToolError } from './tool-errors.ts';
+import { stored } from './stored.ts';
 import { readJson, writeJson } from './transcript.ts';
+import { ownFailures } from './tries.ts';
 
 /** Lease of a claim in ms: how long a crashed worker keeps an effect busy. */
 const EFFECT_LEASE_MS = 10_000;
@@ -33,7 +35,7 @@ const EFFECT_LEASE_MS = 10_000;
 const LEASE_RENEWAL_MS = 3_000;
 /** ms added to the end of somebody else's lease before asking again. */
 const BUSY_MARGIN_MS = 250;
-/** Tries after which a failure that could be tried again is told to the model instead. */
+/** Tries of the tool's own after which a failure that could be tried again is told to the model instead. */
 const MAX_TOOL_TRIES = 4;
 /** Largest outcome of a tool in bytes of JSON. */
 const OUTCOME_BYTES = 8 * 1024 * 1024;
@@ -61,6 +63,7 @@ interface Effect extends KnownEffect {
   readonly tool: Tool;
 }
 
+type Settled = Exclude<EffectResult, { kind: 'in-doubt' }>;
 type Perform = Extract<EffectClaim, { kind: 'perform' }>;
 type InDoubt = Extract<EffectClaim, { kind: 'in-doubt' }>;
 type Word = Extract<CallToolInput['resolution'], { kind: 'skip' | 'happened' }>;
@@ -76,9 +79,8 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
 
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
 async function settleUnreached(effect: Effect): Promise<EffectResult> {
-  const known = await effect.ports.stores.effects.recall(identityOf(effect.input));
-  if (known && (known.kind !== 'in-doubt' || isAskedAbout(effect.tool)))
-    return follow(effect, known);
+  const known = await effectBehindFailure(effect);
+  if (known) return known;
   const claim = await claimEffect(effect, false);
   return claim.kind === 'perform'
     ? settleFailed(effect, claim, toolError('agent_unavailable'))
@@ -86,7 +88,10 @@ async function settleUnreached(effect: Effect): Promise<EffectResult> {
 }
 
 /** A doubt about it goes to a human: told as an error it would be asked for again under another key, and paid twice. */
-export function isAskedAbout({ idempotent, safetyTier }: Tool): boolean {
+export function isAskedAbout({
+  idempotent,
+  safetyTier,
+}: Pick<Tool, 'idempotent' | 'safetyTier'>): boolean {
   return idempotent !== true || safetyTier === 'write';
 }
 
@@ -102,6 +107,17 @@ export async function settleByWord(effect: KnownEffect, word: Word): Promise<Eff
   const known = await ports.stores.effects.recall(identityOf(input));
   if (known && known.kind !== 'in-doubt') return follow(effect, known);
   return { kind: 'error', error: toolError('effect_skipped') };
+}
+
+/**
+ * The call fails for good, whatever ended it: what its effect came to stands above that, and where nobody knows it is asked
+ * about. Undefined: it was not performed, or performing it once more changes nothing.
+ */
+export async function effectBehindFailure(effect: KnownEffect): Promise<EffectResult | undefined> {
+  const { ports, input, tool } = effect;
+  const known = await ports.stores.effects.recall(identityOf(input));
+  if (!known || (known.kind === 'in-doubt' && tool && !isAskedAbout(tool))) return undefined;
+  return follow(effect, known);
 }
 
 /** What became of the effect of a call that is refused now. Undefined: it was not performed. */
@@ -170,19 +186,20 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
   if (answer.kind === 'answered') {
     const outcome = ports.redactor.json(answer.outcome ?? null);
     const fault = outcomeFault(tool, outcome);
-    const result = fault
-      ? await settleFailed(effect, claim, fault)
-      : await settleDone(effect, claim, outcome);
+    const result = await stored<Settled>(() =>
+      fault ? settleFailed(effect, claim, fault) : settleDone(effect, claim, outcome),
+    );
     return { ...result, durationMs };
   }
   if (answer.kind === 'final') {
-    return { ...(await settleFailed(effect, claim, answer.error)), durationMs };
+    const { error } = answer;
+    return { ...(await stored(() => settleFailed(effect, claim, error))), durationMs };
   }
   const { effectId, epoch } = claim;
   // What an earlier try may have done is not undone by one that did not get as far.
   const isUnknown = answer.kind === 'unknown' || claim.inDoubt;
   const state = isUnknown ? 'in-doubt' : 'failed-before-send';
-  await ports.stores.effects.settle(effectId, epoch, state);
+  await stored(() => ports.stores.effects.settle(effectId, epoch, state));
   Context.current().cancellationSignal.throwIfAborted();
   // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
   // call has ended is not: a call that kills its agent must not do so for ever.
@@ -199,8 +216,7 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
 }
 
 function isLastTry(): boolean {
-  const { attempt, retryPolicy } = Context.current().info;
-  return attempt >= Math.min(MAX_TOOL_TRIES, retryPolicy?.maximumAttempts ?? MAX_TOOL_TRIES);
+  return ownFailures() + 1 >= MAX_TOOL_TRIES;
 }
 
 type Answer = { readonly kind: 'answered'; readonly outcome: JsonValue } | FailedCall;

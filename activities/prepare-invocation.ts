@@ -121,16 +121,12 @@ async function toolSurface(
     const tool = target ? handoffTool(toolId, target) : found.get(toolId);
     if (!tool || tool.remote?.approval === 'deny') return [];
     const { idempotent = false, timeoutMs, transport, remote, runs } = tool;
-    if (!remote) return [{ toolId, idempotent, timeoutMs, transport, ...(runs ? { runs } : {}) }];
+    const known = {
+      ...{ toolId, idempotent, timeoutMs, transport },
+      ...(tool.safetyTier === 'write' && !runs ? { sideEffects: true as const } : {}),
+    };
+    if (!remote) return [{ ...known, ...(runs ? { runs } : {}) }];
     const { agentId, waitMs, approval } = remote;
-    return [
-      {
-        toolId,
-        idempotent,
-        timeoutMs,
-        transport,
-        remote: { agentId, waitMs, asks: approval === 'ask' },
-      },
-    ];
+    return [{ ...known, remote: { agentId, waitMs, asks: approval === 'ask' } }];
   });
 }

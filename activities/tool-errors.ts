@@ -1,5 +1,5 @@
 // What a tool's throw means for its effect (architecture §5): not sent, finally refused, or not known.
-import { codeOf, ERRORS, type ErrorCode } from '../src/rules/errors.ts';
+import { codeOf, ERRORS, isOutage, type ErrorCode } from '../src/rules/errors.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { ToolFailure } from '../src/ports/tools.ts';
 
@@ -24,7 +24,9 @@ export function toolError(code: ErrorCode, message?: string): ToolError {
 
 /** `redact` is applied to every message. */
 export function readToolFailure(error: unknown, redact: (text: string) => string): FailedCall {
-  const code = codeOf(error) ?? 'tool_failed';
+  const said = codeOf(error);
+  // A tool that is away is no outage of the host's own.
+  const code = said === undefined || isOutage(said) ? 'tool_failed' : said;
   const message = error instanceof Error ? redact(error.message) : undefined;
   const told = toolError(code, message);
   if ((error as Partial<ToolFailure> | null)?.sent === false) {

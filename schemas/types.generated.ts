@@ -2471,6 +2471,10 @@ export interface AgentToolCalledPayload {
   argsHash?: string;
   principal?: string;
   transport?: 'mcp' | 'http' | 'native';
+  /**
+   * Our own: the call changes something outside. One that is cut off is closed as effect_in_doubt.
+   */
+  sideEffects?: boolean;
   causationHostId?: string;
   [k: string]: unknown;
 }

@@ -24,8 +24,6 @@ import { HEARTBEAT_TIMEOUT_MS } from '../src/rules/limits.ts';
 const MEMBERS_PER_SEGMENT = 500;
 /** What a member takes besides the time of its fork, in ms: it is read, forked, cancelled and compared. */
 const BESIDES_MS = 600_000;
-/** Tries of one member, which find what earlier ones did. */
-const MEMBER_TRIES = 50;
 const AUTO_UPGRADE = { versioningBehavior: 'AUTO_UPGRADE' } as const;
 const RETRY = { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 };
 
@@ -56,7 +54,7 @@ async function replayMembers(input: CohortInput): Promise<number> {
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     // No fork is made any more when the end settles what is left.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { ...RETRY, maximumAttempts: MEMBER_TRIES },
+    retry: RETRY,
   });
   const { next: first = 0 } = input;
   const last = Math.min(members, first + membersPerSegment);

@@ -269,6 +269,7 @@ function openCalls(
             callId,
             inputs: call.arguments,
             transport: tool.transport,
+            ...(tool.sideEffects ? { sideEffects: true } : {}),
           },
         })
       : undefined;

@@ -348,6 +348,7 @@ async function askForApproval(placed: Placed): Promise<void> {
   const { value, resolvedBy } = await ask(placed, {
     step: `${call.step}.approval${call.rounds}`,
     kind: 'approval',
+    suspended: { callId: call.callId },
     data: {
       artifactId: call.callId,
       artifactType: 'tool-call',

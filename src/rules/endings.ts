@@ -2,7 +2,7 @@
 // on cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
 import { deltaKey } from './ids.ts';
 import { eventRow, type EventOf, type EventType } from './events.ts';
-import type { JsonObject } from './json.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
 import { isTerminalEvent } from './status.ts';
 
 /** The least that a closing needs to know of its opening. Small JSON: translate carries it from page to page. */
@@ -12,6 +12,8 @@ export interface OpenItem {
   readonly nodeId?: string;
   /** The opening's identifying fields, copied by name. */
   readonly ids: JsonObject;
+  /** Of a call: the question whether it may be made, which nobody has said yes to. */
+  readonly unsent?: string;
 }
 
 export type Closing = EventOf & {
@@ -66,11 +68,37 @@ export function trackOpen(
     const others = part === 'node-starts' ? open.filter((item) => !isSameNode(item, event)) : open;
     return [...others, { type: event.type, key: event.key, nodeId: event.nodeId, ids }];
   }
+  if (part === 'wait-opens' || part === 'wait-ends') return trackAsked(open, event);
   const index = open.findIndex(({ type, ids }) => {
     const field = closes[type as EventType];
     return field !== undefined && ids[field] !== undefined && ids[field] === event.payload[field];
   });
   return index < 0 ? open : open.filter((_, at) => at !== index);
+}
+
+/** A call that a human is asked about has not been made, until somebody says that it may be. */
+function trackAsked(
+  open: readonly OpenItem[],
+  { payload: { callId, interruptId, resumeValue } }: { readonly payload: JsonObject },
+): readonly OpenItem[] {
+  const isAccepted = isJsonObject(resumeValue) && resumeValue.action === 'accept';
+  const index = open.findIndex(({ ids, unsent }) =>
+    isAccepted
+      ? unsent !== undefined && unsent === interruptId
+      : callId !== undefined && ids.callId === callId,
+  );
+  const item = open[index];
+  if (!item) return open;
+  const { unsent: _, ...made } = item;
+  const asked = typeof interruptId === 'string' && !isAccepted ? { unsent: interruptId } : {};
+  return open.with(index, { ...made, ...asked });
+}
+
+/** What an opening says of itself; a call that was not made changes nothing. */
+function idsOf({ ids, unsent }: OpenItem): JsonObject {
+  if (unsent === undefined) return ids;
+  const { sideEffects: _, ...named } = ids;
+  return named;
 }
 
 /** An attempt that a pause cut has no event that ends it: the next one takes its place. */
@@ -98,7 +126,7 @@ export function closingsOf(open: readonly OpenItem[], ending: Ending, nodeId?: s
     .map(({ item, opens }) => {
       const { closing, payload, causedByOpening } = opens;
       return {
-        ...({ type: closing, payload: payload(item.ids, ending) } as EventOf),
+        ...({ type: closing, payload: payload(idsOf(item), ending) } as EventOf),
         key: closingKey(item, closing),
         nodeId: item.nodeId,
         causedBy: causedByOpening ? item.key : undefined,

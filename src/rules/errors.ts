@@ -5,6 +5,8 @@
 interface ErrorRow {
   readonly retryable: boolean;
   readonly message: string;
+  /** What the host itself stands on was away: no fact of a run. It is waited for, by time and not by count. */
+  readonly isOutage?: true;
 }
 
 export const ERRORS = {
@@ -66,6 +68,7 @@ export const ERRORS = {
   rate_limited: { retryable: true, message: 'Too many requests.' },
   service_unavailable: {
     retryable: true,
+    isOutage: true,
     message: 'The service cannot do this now. Try again later.',
   },
   internal_error: { retryable: true, message: 'Something went wrong inside the host.' },
@@ -225,6 +228,12 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
+}
+
+/** Whose a failure is (architecture §4.1): the host's own, which was away, or that of the step which failed. */
+export function isOutage(code: ErrorCode): boolean {
+  const row: ErrorRow = ERRORS[code];
+  return row.isOutage === true;
 }
 
 /** `details` must be JSON, safe to show and free of secrets. */

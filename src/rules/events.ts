@@ -197,6 +197,12 @@ const agentRef = (agentId: JsonValue): JsonValue => ({ agentId });
 const withErrorName = (error: JsonValue): JsonValue =>
   isJsonObject(error) && error.code !== undefined ? { ...error, error: error.code } : error;
 
+/** A call that may have been made, and was cut off: that it failed nobody knows. */
+const inDoubt = (message: string) => ({
+  code: 'effect_in_doubt',
+  message: `It is not known whether the effect happened. ${message}`,
+});
+
 const TOOL_NAME: Twin = { from: 'toolName', to: 'toolId' };
 const BY_AGENT = { actor: 'agentId' } as const;
 const NODE_CLOSED = { closes: { 'node.started': 'nodeId' } } as const;
@@ -295,10 +301,14 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
     ...BY_AGENT,
     nextMajor: 'agent.tool-called',
     twins: [TOOL_NAME, { from: 'inputs', to: 'arguments' }],
-    opens: closedAs('agent.toolReturned', ['agentId', 'toolName', 'callId'], {
+    opens: closedAs('agent.toolReturned', ['agentId', 'toolName', 'callId', 'sideEffects'], {
       order: 0,
       causedByOpening: true,
-      payload: (ids, { code, message }) => ({ ...ids, status: 'error', error: { code, message } }),
+      payload: ({ sideEffects, ...ids }, { code, message }) => ({
+        ...ids,
+        status: 'error',
+        error: sideEffects === true ? inDoubt(message) : { code, message },
+      }),
     }),
   }),
   'agent.toolReturned': row('n', 'return', {

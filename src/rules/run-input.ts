@@ -189,8 +189,13 @@ export function durationLimitMs({ configurable, definition, limits }: RunInput):
 /** Temporal workflow type and task queue of every run of a deployment. */
 export const RUN_WORKFLOW = 'runWorkflow';
 export const RUN_TASK_QUEUE = 'openwop';
+const AGENT_QUEUES = `${RUN_TASK_QUEUE}.agent.`;
 
 /** Queue of the calls to an agent process's tools, polled by workers while they have that agent (architecture §5). */
 export function agentTaskQueue(tenant: string, agentId: string): string {
-  return `${RUN_TASK_QUEUE}.agent.${tenant}.${agentId}`;
+  return `${AGENT_QUEUES}${tenant}.${agentId}`;
+}
+
+export function isAgentTaskQueue(taskQueue: string): boolean {
+  return taskQueue.startsWith(AGENT_QUEUES);
 }

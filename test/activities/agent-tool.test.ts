@@ -4,6 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import { agentTaskQueue } from '../../src/rules/run-input.ts';
 import { digestOf, eventIdOf } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
 import type { RemoteTool } from '../../src/ports/agents.ts';
@@ -119,8 +120,10 @@ describe('an agent that is not there (architecture §5)', () => {
     const rig = await createRig(stores, { remote: [remoteTool(absent)] });
     const failure = await runActivity(rig, 'callTool', {
       input: input(rig),
-      tryNumber: at,
-      env: activityEnvironment(at),
+      env: activityEnvironment(at, {
+        taskQueue: agentTaskQueue('default', 'local.notes'),
+        heartbeatDetails: { tries: { failures: 0, outages: at - 1 } },
+      }),
     }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ApplicationFailure);
     expect(failure).toMatchObject({ type: 'agent_unavailable', nonRetryable: false });

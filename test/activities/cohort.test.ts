@@ -17,7 +17,10 @@ type Looked = Standing | Error;
 /** Steps of the members, in their order, and what became of the cohort. */
 async function ended(
   step: (position: number, tries: number, look: Look) => Looked,
-  { stopLimitMs, heartbeatDetails }: { stopLimitMs?: number; heartbeatDetails?: number } = {},
+  {
+    stopLimitMs,
+    heartbeatDetails,
+  }: { stopLimitMs?: number; heartbeatDetails?: { told: number } } = {},
 ) {
   const steps: number[] = [];
   const givenUp: number[] = [];
@@ -95,7 +98,7 @@ test('a fork’s time counts while somebody is there: what an earlier try counte
       spent.push(spentMs);
       return tries > 2 ? 'ended' : 'open';
     },
-    { heartbeatDetails: 70_000 },
+    { heartbeatDetails: { told: 70_000 } },
   );
   expect(spent[0]).toBe(70_000);
   expect(spent.at(-1)).toBeGreaterThan(70_000);

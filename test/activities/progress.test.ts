@@ -233,9 +233,9 @@ describe('seed 004 §4.3.2 progress of a call', () => {
     const beats: unknown[] = [];
     let counted: () => void = () => undefined;
     const isCounted = new Promise<void>((resolve) => (counted = resolve));
-    env.on('heartbeat', (details: unknown) => {
-      beats.push(details);
-      if (details !== undefined) counted();
+    env.on('heartbeat', ({ told }: { told?: unknown }) => {
+      beats.push(told);
+      if (told !== undefined) counted();
     });
     const { rig } = await rigOf(async (say) => {
       say('stdout', 'a');

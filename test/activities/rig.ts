@@ -2,7 +2,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import { createActivities } from '../../activities/create-activities.ts';
+import { createActivities, type ActivityPorts } from '../../activities/create-activities.ts';
 import type { Activities, StepContext } from '../../activities/contract.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
@@ -88,7 +88,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     modelClass: 'general',
     toolAllowlist: manifest.toolAllowlist ?? [],
   };
-  const activities = createActivities({
+  const ports: ActivityPorts = {
     stores,
     log: {
       catchUp: async () => ({ nextSequence: options.caughtUpTo ?? 1 }),
@@ -111,7 +111,8 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     children: options.children ?? NO_CHILDREN,
     redactor: createRedactor(options.secrets ?? []),
     logger: silentLogger,
-  });
+  };
+  const activities = createActivities(ports);
   const context: StepContext = {
     runId,
     tenant: TENANT,
@@ -124,18 +125,25 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
     activityId: 'n/1/0/i0.t0.infer',
     cause: 'node.started|n',
   };
-  return { stores, runId, agent, activities, context };
+  return { stores, runId, agent, ports, activities, context };
 }
 
 export function bytesOf(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
 }
 
-/** An activity environment of Temporal's try `attempt` that logs nothing. */
-export function activityEnvironment(attempt: number): MockActivityEnvironment {
+/** An activity environment of Temporal's try `attempt`, behind others that failed by themselves. It logs nothing. */
+export function activityEnvironment(
+  attempt: number,
+  info: { heartbeatDetails?: JsonValue; startToCloseTimeoutMs?: number; taskQueue?: string } = {},
+): MockActivityEnvironment {
   const log = (): void => undefined;
   const logger = { log, trace: log, debug: log, info: log, warn: log, error: log };
-  return new MockActivityEnvironment({ attempt }, { logger });
+  const heartbeatDetails = { tries: { failures: attempt - 1, outages: 0 } };
+  return new MockActivityEnvironment(
+    { attempt, startToCloseTimeoutMs: 60_000, heartbeatDetails, ...info },
+    { logger },
+  );
 }
 
 /** Runs one activity as Temporal's try `tryNumber`. */

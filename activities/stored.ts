@@ -1,0 +1,27 @@
+// What was got from outside and is known nowhere else yet (architecture §4.1): while it cannot be stored, since the host's own
+// store is away, the try that has it keeps it and stores it later. Getting it again would ask, or pay, a second time.
+import { Context } from '@temporalio/activity';
+import { codeOf, isOutage } from '../src/rules/errors.ts';
+import { BackOff, rest } from '../src/system/time.ts';
+import { msLeft } from './tries.ts';
+
+/** ms between two tries to store. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+
+/** `store` may run any number of times. Throws what it throws, of an outage when the try's time is nearly over. */
+export async function stored<Result>(store: () => Promise<Result>): Promise<Result> {
+  const { cancellationSignal } = Context.current();
+  const pauses = new BackOff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+  for (;;) {
+    try {
+      return await store();
+    } catch (error) {
+      const code = codeOf(error);
+      const isAway = code !== undefined && isOutage(code);
+      const pauseMs = pauses.next();
+      if (!isAway || cancellationSignal.aborted || msLeft() < pauseMs) throw error;
+      await rest(pauseMs, cancellationSignal);
+    }
+  }
+}

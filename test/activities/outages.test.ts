@@ -1,0 +1,303 @@
+// Whose a failure is (architecture §4.1): an outage of what the host stands on counts for nothing and costs no answer; what
+// may have happened is asked about, whatever ended the call.
+import { ApplicationFailure } from '@temporalio/common';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createActivities } from '../../activities/create-activities.ts';
+import type { CallToolInput } from '../../activities/contract.ts';
+import { LOST_TRIES, OWN_TRIES } from '../../activities/tries.ts';
+import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
+import { digestOf } from '../../src/rules/ids.ts';
+import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
+import type { Model } from '../../src/ports/models.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool } from '../../src/ports/tools.ts';
+import { openAnyStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
+import {
+  activityEnvironment,
+  AGENT_ID,
+  createRig,
+  runActivity,
+  turnInput,
+  type Rig,
+} from './rig.ts';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openAnyStores();
+});
+afterAll(() => stores.close());
+
+interface Tries {
+  readonly failures: number;
+  readonly outages: number;
+}
+
+/** A try behind others that ended so; those that are not among them lost their worker. `left`: ms that it has. */
+function tryBehind(tries: Tries, { lost = 0, left = 30_000 } = {}) {
+  const env = activityEnvironment(1 + tries.failures + tries.outages + lost, {
+    heartbeatDetails: { tries: { ...tries } },
+    startToCloseTimeoutMs: left + 15_000,
+  });
+  const beats: { tries: Tries }[] = [];
+  env.on('heartbeat', (details: { tries: Tries }) => void beats.push(details));
+  return { env, last: () => beats.at(-1)?.tries };
+}
+
+/** The stores of the rig, of which parts fail with a code as long as `isAway`. */
+class Outage {
+  isAway = false;
+  readonly #code: ErrorCode;
+  constructor(code: ErrorCode = 'service_unavailable') {
+    this.#code = code;
+  }
+
+  fail(): void {
+    if (this.isAway) throw new HostError(this.#code, { part: 'database' });
+  }
+
+  of(whole: Stores): Stores {
+    const put: Stores['content']['put'] = async (holder, bytes) => {
+      this.fail();
+      return whole.content.put(holder, bytes);
+    };
+    const settle: Stores['effects']['settle'] = async (...said) => {
+      this.fail();
+      return whole.effects.settle(...said);
+    };
+    return {
+      ...whole,
+      runs: whole.runs,
+      content: { ...whole.content, put },
+      effects: { ...whole.effects, settle },
+    };
+  }
+}
+
+function paying(pay: () => Promise<JsonValue>, more: Partial<Tool> = {}): Tool {
+  return {
+    toolId: 'demo:pay',
+    description: 'Pays.',
+    inputSchema: { type: 'object' },
+    idempotent: false,
+    timeoutMs: 5_000,
+    transport: 'native',
+    safetyTier: 'write',
+    call: pay,
+    ...more,
+  };
+}
+
+function input(rig: Rig): CallToolInput {
+  return {
+    context: { ...rig.context, activityId: 'n/1/0/i0.t0.c0.call' },
+    agentId: AGENT_ID,
+    call: {
+      callId: 'call-1',
+      toolId: 'demo:pay',
+      arguments: {},
+      argsHash: digestOf(canonicalJson({})),
+      occurrence: 0,
+    },
+    tools: ['demo:pay'],
+    calledKey: 'agent.toolCalled|n/1/0/i0.t0.c0',
+  };
+}
+
+const failing = (promise: Promise<unknown>): Promise<ApplicationFailure> =>
+  promise.then(
+    () => expect.fail('it succeeded'),
+    (error: ApplicationFailure) => error,
+  );
+
+const stateOf = async (rig: Rig) =>
+  (await stores.effects.ofRun(runRef(rig.runId))).map(({ state }) => state);
+
+describe('I98 an outage is no fact of a run', () => {
+  const unreached = (code: ErrorCode) => paying(async () => Promise.reject(new HostError(code)));
+
+  test('its tries have no number, and count for none of the step’s own', async () => {
+    const outage = new Outage();
+    const rig = await createRig(outage.of(stores), { tools: [paying(async () => ({}))] });
+    outage.isAway = true;
+    const { env, last } = tryBehind({ failures: OWN_TRIES - 1, outages: 400 }, { left: 0 });
+    const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
+    expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
+    expect(last()).toEqual({ failures: OWN_TRIES - 1, outages: 401 });
+  });
+
+  test('what the step fails with by itself is counted, and its last failure is final', async () => {
+    const bug = new Error('a bug');
+    const rig = await createRig(stores, { tools: [] });
+    const tools = { ...rig.ports.tools, find: async () => Promise.reject(bug) };
+    const activities = createActivities({ ...rig.ports, tools });
+    const attempt = async (failures: number) => {
+      const { env, last } = tryBehind({ failures, outages: 7 });
+      const call = { input: input(rig), env };
+      const { nonRetryable } = await failing(runActivity({ activities }, 'callTool', call));
+      return { nonRetryable, told: last() };
+    };
+    expect(await attempt(0)).toEqual({ nonRetryable: false, told: { failures: 1, outages: 7 } });
+    expect(await attempt(OWN_TRIES - 2)).toMatchObject({ nonRetryable: false });
+    expect(await attempt(OWN_TRIES - 1)).toMatchObject({ nonRetryable: true });
+  });
+
+  test('a step that ends each worker which takes it is not begun for ever', async () => {
+    let calls = 0;
+    const rig = await createRig(stores, { tools: [paying(async () => ({ n: ++calls }))] });
+    const last = tryBehind({ failures: 0, outages: 3 }, { lost: LOST_TRIES - 1 });
+    await runActivity(rig, 'callTool', { input: input(rig), env: last.env });
+    expect(calls).toBe(1);
+    const other = await createRig(stores, { tools: [paying(async () => ({ n: ++calls }))] });
+    const beyond = tryBehind({ failures: 0, outages: 3 }, { lost: LOST_TRIES });
+    const failed = await failing(
+      runActivity(other, 'callTool', { input: input(other), env: beyond.env }),
+    );
+    expect(failed).toMatchObject({ type: 'internal_error', nonRetryable: true });
+    expect(calls).toBe(1);
+  });
+
+  test('that a tool is away is a failure of the tool’s', async () => {
+    const rig = await createRig(stores, { tools: [unreached('service_unavailable')] });
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig), env });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+    const again = await createRig(stores, {
+      tools: [
+        paying(async () => Promise.reject(new HostError('service_unavailable')), {
+          idempotent: true,
+        }),
+      ],
+    });
+    const { last, ...next } = tryBehind({ failures: 1, outages: 0 });
+    const failed = await failing(
+      runActivity(again, 'callTool', { input: input(again), env: next.env }),
+    );
+    expect(failed).toMatchObject({ type: 'tool_failed', nonRetryable: false });
+    expect(last()).toEqual({ failures: 2, outages: 0 });
+  });
+
+  test('what a model said while the store was away is kept: it is asked once', async () => {
+    const outage = new Outage();
+    let asked = 0;
+    const model: Model = {
+      infer: async (request) => {
+        asked++;
+        setTimeout(() => (outage.isAway = false), 400);
+        return {
+          ...{ kind: 'final', reasoning: '', calls: [], model: request.model },
+          final: '{"decision":"yes","confidence":1}',
+          usage: { inputTokens: 1, outputTokens: 1 },
+        };
+      },
+    };
+    const rig = await createRig(stores);
+    const activities = createActivities({
+      ...rig.ports,
+      stores: outage.of(stores),
+      models: { ...rig.ports.models, get: () => model },
+    });
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const turn = { input: await turnInput(rig, { verbosity: 'off' }), env };
+    outage.isAway = true;
+    const { output } = await runActivity({ activities }, 'inferTurn', turn);
+    expect(output).toMatchObject({ kind: 'decision', decision: 'yes' });
+    expect(asked).toBe(1);
+  });
+
+  test('a model that takes longer than a try has failed, and is asked again', async () => {
+    const rig = await createRig(stores);
+    const model: Model = {
+      infer: (_request, { signal }) =>
+        new Promise((_, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason as Error)),
+        ),
+    };
+    const models = { ...rig.ports.models, get: () => model };
+    const activities = createActivities({ ...rig.ports, models });
+    const { env, last } = tryBehind({ failures: 0, outages: 0 }, { left: 50 });
+    const turn = { input: await turnInput(rig, { verbosity: 'off' }), env };
+    const failed = await failing(runActivity({ activities }, 'inferTurn', turn));
+    expect(failed).toMatchObject({ type: 'model_unavailable', nonRetryable: false });
+    expect(last()).toEqual({ failures: 1, outages: 0 });
+  });
+});
+
+describe('I99 what may have happened is asked about', () => {
+  test('an answer that cannot be stored is kept until it can', async () => {
+    const outage = new Outage();
+    let paid = 0;
+    const pay = async (): Promise<JsonValue> => {
+      setTimeout(() => (outage.isAway = false), 400);
+      return { paid: ++paid };
+    };
+    const rig = await createRig(outage.of(stores), { tools: [paying(pay)] });
+    outage.isAway = true;
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig), env });
+    expect(output).toMatchObject({ kind: 'returned', status: 'ok' });
+    expect(await stateOf(rig)).toEqual(['done']);
+    expect(paid).toBe(1);
+  });
+
+  test('as long as its try may take; then the next one finds a doubt, and pays nothing', async () => {
+    const outage = new Outage();
+    let paid = 0;
+    const rig = await createRig(outage.of(stores), {
+      tools: [paying(async () => ({ paid: ++paid }))],
+    });
+    outage.isAway = true;
+    const { env } = tryBehind({ failures: 0, outages: 0 }, { left: 300 });
+    const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
+    expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
+    outage.isAway = false;
+    await leaseOver(rig);
+    const next = tryBehind({ failures: 0, outages: 1 });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig), env: next.env });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+    expect(paid).toBe(1);
+  });
+
+  // The wrapper fails with what no try can mend, and with what the step has failed with once too often.
+  test.each([
+    ['history_undecodable', 0],
+    ['internal_error', OWN_TRIES - 1],
+  ] as const)('a call that fails for good (%s) behind its effect', async (code, failures) => {
+    const outage = new Outage(code);
+    let paid = 0;
+    const rig = await createRig(outage.of(stores), {
+      tools: [paying(async () => ({ paid: ++paid }))],
+    });
+    outage.isAway = true;
+    const { env } = tryBehind({ failures, outages: 0 });
+    const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
+    // Its own claim still runs: whoever comes then asks.
+    expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
+    await leaseOver(rig);
+    const next = tryBehind({ failures, outages: 1 }, { lost: LOST_TRIES });
+    const { output, events } = await runActivity(rig, 'callTool', {
+      input: input(rig),
+      env: next.env,
+    });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+    expect(events).toEqual([]);
+    expect(paid).toBe(1);
+  });
+
+  test('one that was never sent fails as it failed', async () => {
+    const rig = await createRig(stores, { tools: [paying(async () => ({}))] });
+    const beyond = tryBehind({ failures: 0, outages: 0 }, { lost: LOST_TRIES });
+    const failed = await failing(
+      runActivity(rig, 'callTool', { input: input(rig), env: beyond.env }),
+    );
+    expect(failed).toMatchObject({ type: 'internal_error', nonRetryable: true });
+    expect(await stateOf(rig)).toEqual([]);
+  });
+});
+
+/** Somebody else takes the claim over when its lease has run out: here at once. */
+async function leaseOver(rig: Rig): Promise<void> {
+  const [effect] = await stores.effects.ofRun(runRef(rig.runId));
+  expect(effect?.state).toBe('claimed');
+  await stores.effects.renew(effect?.effectId ?? '', effect?.epoch ?? 0, -1);
+}
