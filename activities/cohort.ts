@@ -23,7 +23,7 @@ const LONGEST_GAP_MS = 5_000;
 /** A fork that was told to end, and does not within so many ms, is left to itself: no worker of its build may be there. */
 const STOP_LIMIT_MS = 60_000;
 
-type CohortPorts = Pick<ActivityPorts, 'logger' | 'redactor'> & {
+type CohortPorts = Pick<ActivityPorts, 'logger' | 'redactor' | 'watch'> & {
   readonly cohorts: CohortMembers;
   /** Tests only. Default STOP_LIMIT_MS. */
   readonly stopLimitMs?: number;

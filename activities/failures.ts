@@ -3,7 +3,14 @@
 // is the last is decided here, by the step's own failures alone.
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { codeOf, ERRORS, isErrorCode, isOutage, type ErrorCode } from '../src/rules/errors.ts';
+import {
+  codeOf,
+  ERRORS,
+  HostError,
+  isErrorCode,
+  isOutage,
+  type ErrorCode,
+} from '../src/rules/errors.ts';
 import { isAgentTaskQueue } from '../src/rules/run-input.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -32,6 +39,8 @@ export function failure(code: ErrorCode, options: FailureOptions = {}): Applicat
   });
 }
 
+type GuardPorts = Pick<ActivityPorts, 'logger' | 'redactor' | 'watch'>;
+
 export interface Guard<Result> {
   /** Tries that the step itself may fail with; absent: OWN_TRIES. */
   readonly tries?: number;
@@ -44,22 +53,24 @@ export interface Guard<Result> {
 
 /** Runs the body of an activity; what it throws leaves as a failure of a known code. */
 export async function guarded<Result>(
-  ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
+  ports: GuardPorts,
   body: () => Promise<Result>,
   { tries = OWN_TRIES, instead }: Guard<Result> = {},
 ): Promise<Result> {
   beginTry();
   const ended = await guardedOnce(ports, async () => {
+    // Known to be away: it is not looked for once more, each time for seconds.
+    if (!ports.watch.isThere()) throw new HostError('service_unavailable');
     if (tries < Infinity && lostTries() >= LOST_TRIES) throw lostFailure();
     return { result: await body() };
   });
   if ('result' in ended) return ended.result;
-  const failed = counted(ended.failure, tries);
+  const failed = counted(ports, ended.failure, tries);
   const { type, nonRetryable } = failed;
   if (!nonRetryable || !instead) throw failed;
   const code = typeof type === 'string' && isErrorCode(type) ? type : 'internal_error';
   const known = await guardedOnce(ports, async () => ({ result: await instead(code) }));
-  if ('failure' in known) throw counted(known.failure, tries);
+  if ('failure' in known) throw counted(ports, known.failure, tries);
   if (known.result === undefined) throw failed;
   return known.result;
 }
@@ -68,7 +79,7 @@ type Ended<Result> = { readonly result: Result } | { readonly failure: Applicati
 
 /** Throws the cancellation alone. */
 async function guardedOnce<Result>(
-  ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
+  ports: GuardPorts,
   body: () => Promise<{ readonly result: Result }>,
 ): Promise<Ended<Result>> {
   const context = Context.current();
@@ -88,11 +99,16 @@ function lostFailure(): ApplicationFailure {
 }
 
 /** The last one where the step has failed often enough by itself; else how this try ends is told to those behind it. */
-function counted(failed: ApplicationFailure, tries: number): ApplicationFailure {
+function counted(
+  { watch }: GuardPorts,
+  failed: ApplicationFailure,
+  tries: number,
+): ApplicationFailure {
   if (failed.nonRetryable) return failed;
   const code = failed.type ?? '';
   if (isErrorCode(code) && (isOutage(code) || isAwaited(code))) {
     noteEnd('outages');
+    watch.doubt();
     return failed;
   }
   if (ownFailures() + 1 < tries) {
@@ -108,10 +124,7 @@ function isAwaited(code: ErrorCode): boolean {
   return code === 'agent_unavailable' && isAgentTaskQueue(Context.current().info.taskQueue);
 }
 
-function failureOf(
-  ports: Pick<ActivityPorts, 'logger' | 'redactor'>,
-  error: unknown,
-): ApplicationFailure {
+function failureOf(ports: GuardPorts, error: unknown): ApplicationFailure {
   const code = codeOf(error);
   const { activityType, workflowExecution, attempt } = Context.current().info;
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -6,6 +6,7 @@ import type { Models } from '../src/ports/models.ts';
 import type { RunRef } from '../src/ports/runs.ts';
 import type { Stores } from '../src/ports/stores.ts';
 import type { Children } from '../src/runs/children.ts';
+import type { Watch } from '../src/system/watch.ts';
 import type { Tools } from '../src/ports/tools.ts';
 
 export interface ActivityPorts {
@@ -18,6 +19,8 @@ export interface ActivityPorts {
   readonly children: Children;
   readonly models: Models;
   readonly tools: Tools;
+  /** Of what every activity stands on. */
+  readonly watch: Pick<Watch, 'isThere' | 'doubt'>;
   readonly redactor: Redactor;
   readonly logger: Logger;
 }

@@ -154,6 +154,7 @@ export async function startRealWorker(
     stores,
     log,
     models: timed(createModels({ scripts: { [BENCH_AGENT]: script } }), onToken),
+    watch: { isThere: () => true, doubt: () => undefined },
     redactor: createRedactor([{ id: 'OPENWOP_API_KEY', value: API_KEY }]),
     logger: benchLogger,
   };

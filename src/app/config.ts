@@ -23,6 +23,8 @@ export interface Config {
   readonly http: {
     readonly host: string;
     readonly port: number;
+    /** Of a worker alone, which has no API: where it tells its health. Absent: nowhere. */
+    readonly healthPort?: number | undefined;
     /** Origin as users see it; absent: what each request names. */
     readonly publicUrl?: string;
     /** Addresses and CIDR blocks whose X-Forwarded headers are believed. */
@@ -114,6 +116,7 @@ export function readConfig(env: Environment): Config {
     http: {
       host,
       port: reader.port('OPENWOP_PORT') ?? DEFAULT_PORT,
+      healthPort: reader.port('OPENWOP_HEALTH_PORT'),
       publicUrl: readPublicUrl(reader),
       trustedProxies: readTrustedProxies(reader),
     },

@@ -4,6 +4,7 @@ import { createActivities } from '../../activities/create-activities.ts';
 import { workflowBundle } from '../adapters/temporal/bundle.ts';
 import { dataConverter } from '../adapters/temporal/codec.ts';
 import { installRuntime } from '../adapters/temporal/worker.ts';
+import { HostError } from '../rules/errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Projector } from '../log/projector.ts';
 import type { Catalog } from '../ports/catalog.ts';
@@ -19,6 +20,7 @@ import {
   locateTemporal,
   mayForget,
   openDatabase,
+  watchStore,
   type HostOptions,
   type Temporal,
 } from './parts.ts';
@@ -31,6 +33,8 @@ import { Started } from './started.ts';
 export interface Host {
   /** Base of the API; '' without facade. */
   readonly url: string;
+  /** Base of /healthz and /readyz of a worker alone, where it has a port for them; else ''. */
+  readonly healthUrl: string;
   /** The same as its users see it. */
   readonly publicUrl: string;
   readonly apiKey: string;
@@ -62,7 +66,16 @@ export async function createHost(options: HostOptions): Promise<Host> {
   }
 }
 
+/** What is set is honoured: a process with an API tells its health there. */
+function refuseHealthPort({ config, parts }: HostOptions): void {
+  if (!parts.facade || config.http.healthPort === undefined) return;
+  const reason =
+    'OPENWOP_HEALTH_PORT is of `npm run worker` alone: the API answers /healthz and /readyz itself.';
+  throw new HostError('config_invalid', { reason, faults: [reason] });
+}
+
 async function compose(options: HostOptions, started: Started): Promise<Host> {
+  refuseHealthPort(options);
   const { config, parts, report, logger } = options;
   const bundling = parts.worker ? bundleFor(config, report) : undefined;
   bundling?.catch(() => undefined);
@@ -72,7 +85,8 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
     located.start(started),
     openDatabase(options, started, located.traits),
   );
-  const runs = { ...joinLog(options, started, { temporal, stores, build }), options };
+  const watch = watchStore(options, started, stores);
+  const runs = { ...joinLog(options, started, { temporal, stores, build, watch }), options };
   const early = await startRoles(EARLY_ROLES, runs, started);
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
@@ -83,13 +97,14 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
     ...cohortActivities({ ...inside, cohorts, logger, stopLimitMs }),
   };
   const needs = { ...inside, activities, bundle: await bundling };
-  const { server, worker, ...host } = await startRoles(LATE_ROLES, needs, started);
+  const { server, health, worker, ...host } = await startRoles(LATE_ROLES, needs, started);
   if (worker && config.temporal.kind === 'dev')
     await withProgress(report, 'Starting the worker', () => worker.ready);
   const { engine, deployments, log, projector, catalog, models } = host;
   return {
     ...{ temporal, stores, engine, deployments, log, projector, catalog, models },
     url: server?.url ?? '',
+    healthUrl: health?.url ?? '',
     publicUrl: config.http.publicUrl ?? server?.url ?? '',
     apiKey: options.apiKey,
     workerRunning: () => worker?.running() ?? false,

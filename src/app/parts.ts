@@ -41,6 +41,7 @@ import type { Models } from '../ports/models.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { Tool, Tools } from '../ports/tools.ts';
 import { createRedactor, type Redactor } from '../rules/redaction.ts';
+import { startWatch, type Watch } from '../system/watch.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { ProcessBuild } from './build.ts';
 import type { Config } from './config.ts';
@@ -184,8 +185,30 @@ export async function openDatabase(
   return stores;
 }
 
+/** Whether the database is there: a worker that lost it takes no step until it is back (architecture §4.1). */
+export function watchStore(
+  { logger, parts }: Pick<HostOptions, 'logger' | 'parts'>,
+  started: Started,
+  stores: Pick<Stores, 'ping'>,
+): Watch {
+  const [without, again] = parts.worker
+    ? [': no step of a run is taken here until it is back', ': steps of runs are taken again']
+    : ['', ''];
+  const watch = startWatch({
+    ask: () => stores.ping(),
+    onChange: (isThere, error) =>
+      isThere
+        ? logger.info(`the database is back${again}`)
+        : logger.warn(`the database is away${without}`, { error }),
+  });
+  started.add('watch of the database', STOP_LIMITS.database, () => watch.stop());
+  return watch;
+}
+
 /** Runs and their logs. */
 export interface RunParts {
+  /** Of the database. */
+  readonly watch: Watch;
   readonly temporal: Temporal;
   readonly stores: Stores;
   readonly build: ProcessBuild;
@@ -212,7 +235,7 @@ export function codecKeys(
 export function joinLog(
   { config, logger, apiKey, parts }: HostOptions,
   started: Started,
-  { temporal, stores, build }: Pick<RunParts, 'temporal' | 'stores' | 'build'>,
+  { temporal, stores, build, watch }: Pick<RunParts, 'temporal' | 'stores' | 'build' | 'watch'>,
 ): RunParts {
   const { namespace } = temporal;
   const processId = `process-${randomUUID()}`;
@@ -241,7 +264,7 @@ export function joinLog(
   started.add('history', STOP_LIMITS.reads, () => history.close());
   started.add('log', STOP_LIMITS.reads, () => log.close());
   return {
-    ...{ temporal, stores, build, connection, engine, cohortEngine, deployments },
+    ...{ temporal, stores, build, watch, connection, engine, cohortEngine, deployments },
     ...{ history, histories, log, projector, redactor },
   };
 }

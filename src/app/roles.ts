@@ -9,7 +9,8 @@ import { dataConverter } from '../adapters/temporal/codec.ts';
 import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
 import { deploymentOptions, keepPromoted } from '../adapters/temporal/versioning.ts';
 import { createRunWorker } from '../adapters/temporal/worker.ts';
-import { DEFAULT_CALLER, type FacadeDeps } from '../facade/deps.ts';
+import { DEFAULT_CALLER, type FacadeDeps, type WorkerState } from '../facade/deps.ts';
+import { listenForHealth } from '../facade/listen-health.ts';
 import { listen, type Listening } from '../facade/listen.ts';
 import { createArchiver } from '../log/archiver.ts';
 import { createSweeper } from '../log/sweeper.ts';
@@ -23,7 +24,6 @@ import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
 import { HostError } from '../rules/errors.ts';
-import type { Config } from './config.ts';
 import { openCoreFolder } from './data-folder.ts';
 import { codecKeys, type AgentParts, type HostOptions, type RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
@@ -36,6 +36,7 @@ export interface Given {
   readonly core?: Core;
   readonly worker?: KeptWorker;
   readonly server?: Listening;
+  readonly health?: Listening;
 }
 
 export interface Role<Needs> {
@@ -181,7 +182,7 @@ const worker: Role<LateNeeds> = {
   half: 'worker',
   stopLimitMs: 20_000,
   async start(needs) {
-    const { temporal, stores, bundle, activities, projector, build } = needs;
+    const { temporal, stores, bundle, activities, projector, build, watch } = needs;
     const { config, logger, waits } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
     const source = buildSource(needs);
@@ -199,6 +200,7 @@ const worker: Role<LateNeeds> = {
       },
       stackTraces: config.workflowStackTraces,
       cachedRuns: config.cachedRuns,
+      store: watch,
       graceMs: waits?.workerGraceMs,
     });
     return { gives: { worker: running }, stop: () => running.stop() };
@@ -264,6 +266,7 @@ function facadeDeps(needs: LateNeeds): FacadeDeps {
       ...facade,
     },
     logger,
+    workerState: workerState(needs),
   };
 }
 
@@ -331,16 +334,47 @@ const http: Role<LateNeeds> = {
   async start(needs) {
     const { config } = needs.options;
     const server = await listen(facadeDeps(needs), config.http).catch((error: unknown) => {
-      throw portFault(config.http, error);
+      throw portFault({ ...config.http, variable: 'OPENWOP_PORT' }, error);
     });
     return { gives: { server }, stop: () => server.stop() };
   },
 };
 
-function portFault({ host, port }: Config['http'], error: unknown): unknown {
+/** Of a worker alone: whether it takes steps of runs. */
+const health: Role<LateNeeds> = {
+  name: 'health',
+  half: 'worker',
+  stopLimitMs: 5_000,
+  async start(needs) {
+    const { config, logger } = needs.options;
+    const { host, healthPort: port } = config.http;
+    if (port === undefined) return undefined;
+    const parts = { ...needs, logger, workerState: workerState(needs) };
+    const running = await listenForHealth(parts, { host, port }).catch((error: unknown) => {
+      throw portFault({ host, port, variable: 'OPENWOP_HEALTH_PORT' }, error);
+    });
+    return { gives: { health: running }, stop: () => running.stop() };
+  },
+};
+
+function workerState({ worker, watch }: LateNeeds): (() => WorkerState) | undefined {
+  if (!worker) return undefined;
+  return () => {
+    if (!watch.isThere()) return 'waits-for-database';
+    return worker.running() ? 'ok' : 'waits-for-temporal';
+  };
+}
+
+interface Port {
+  readonly host: string;
+  readonly port: number;
+  readonly variable: string;
+}
+
+function portFault({ host, port, variable }: Port, error: unknown): unknown {
   const what: Record<string, string> = {
-    EADDRINUSE: 'is in use. Stop what uses it, or set OPENWOP_PORT to another port.',
-    EACCES: 'may not be used by this user. Set OPENWOP_PORT to another port.',
+    EADDRINUSE: `is in use. Stop what uses it, or set ${variable} to another port.`,
+    EACCES: `may not be used by this user. Set ${variable} to another port.`,
     EADDRNOTAVAIL: 'cannot be bound: OPENWOP_HOST is not an address of this machine.',
   };
   const known = what[(error as NodeJS.ErrnoException).code ?? ''];
@@ -359,5 +393,6 @@ export const LATE_ROLES: readonly Role<LateNeeds>[] = [
   families,
   expirer,
   erasures,
+  health,
   http,
 ];

@@ -16,6 +16,7 @@ await runCommand({
       report: say,
     });
     say(`OpenWOP worker on ${host.temporal.address}, namespace ${host.temporal.namespace}`);
+    if (host.healthUrl) say(`Health           ${host.healthUrl}/readyz`);
     void sayModels({ models: host.models, say, signal });
     return host;
   },

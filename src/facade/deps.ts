@@ -65,6 +65,9 @@ export interface FacadeConfig extends RunSettings {
   readonly slowClientMs?: number;
 }
 
+/** A worker that is not ok takes no step of a run. */
+export type WorkerState = 'ok' | 'waits-for-database' | 'waits-for-temporal';
+
 export interface FacadeDeps {
   /** Of logs it sees no store but `log`. */
   readonly stores: Pick<
@@ -90,6 +93,8 @@ export interface FacadeDeps {
   readonly tools: Pick<Tools, 'list'>;
   /** Takes known secrets out of what enters history (architecture §2.6). */
   readonly redactor: Pick<Redactor, 'json' | 'text'>;
+  /** Of the worker in this process; absent: there is none. */
+  readonly workerState?: (() => WorkerState) | undefined;
   readonly config: FacadeConfig;
   readonly logger: Logger;
 }

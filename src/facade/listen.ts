@@ -45,6 +45,15 @@ export async function listen(
   server.setTimeout(silenceMs);
   server.on('checkExpectation', facade.app);
   answerProtocolErrors(server);
+  return listenOn(server, address, () => facade.drain());
+}
+
+/** Binds the server; `drain` is told when it takes no new connection any more. */
+export async function listenOn(
+  server: Server,
+  address: { readonly host: string; readonly port: number },
+  drain: () => void,
+): Promise<Listening> {
   await bind(server, { host: address.host, port: address.port });
   const { port } = server.address() as AddressInfo;
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
@@ -53,7 +62,7 @@ export async function listen(
     port,
     async stop() {
       const closed = close(server);
-      facade.drain();
+      drain();
       await closed;
     },
   };

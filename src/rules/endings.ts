@@ -89,16 +89,15 @@ function trackAsked(
   );
   const item = open[index];
   if (!item) return open;
-  const { unsent: _, ...made } = item;
+  const { type, ids, nodeId } = item;
   const asked = typeof interruptId === 'string' && !isAccepted ? { unsent: interruptId } : {};
-  return open.with(index, { ...made, ...asked });
+  return open.with(index, { type, key: item.key, nodeId, ids, ...asked });
 }
 
 /** What an opening says of itself; a call that was not made changes nothing. */
 function idsOf({ ids, unsent }: OpenItem): JsonObject {
   if (unsent === undefined) return ids;
-  const { sideEffects: _, ...named } = ids;
-  return named;
+  return Object.fromEntries(Object.entries(ids).filter(([name]) => name !== 'sideEffects'));
 }
 
 /** An attempt that a pause cut has no event that ends it: the next one takes its place. */

@@ -27,6 +27,7 @@ async function ended(
   let hasEnded = false;
   const activities = cohortActivities({
     ...{ logger: silentLogger, redactor: createRedactor([]) },
+    watch: { isThere: () => true, doubt: () => undefined },
     ...(stopLimitMs === undefined ? {} : { stopLimitMs }),
     cohorts: {
       left: async () => LEFT,

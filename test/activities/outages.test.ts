@@ -1,6 +1,6 @@
 // Whose a failure is (architecture §4.1): an outage of what the host stands on counts for nothing and costs no answer; what
 // may have happened is asked about, whatever ended the call.
-import { ApplicationFailure } from '@temporalio/common';
+import type { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/create-activities.ts';
 import type { CallToolInput } from '../../activities/contract.ts';
@@ -44,16 +44,17 @@ function tryBehind(tries: Tries, { lost = 0, left = 30_000 } = {}) {
   return { env, last: () => beats.at(-1)?.tries };
 }
 
-/** The stores of the rig, of which parts fail with a code as long as `isAway`. */
+/** The stores of the rig, of which parts fail with a code. */
 class Outage {
-  isAway = false;
+  /** Times that it still fails. */
+  left = 0;
   readonly #code: ErrorCode;
   constructor(code: ErrorCode = 'service_unavailable') {
     this.#code = code;
   }
 
   fail(): void {
-    if (this.isAway) throw new HostError(this.#code, { part: 'database' });
+    if (this.left-- > 0) throw new HostError(this.#code, { part: 'database' });
   }
 
   of(whole: Stores): Stores {
@@ -119,7 +120,7 @@ describe('I98 an outage is no fact of a run', () => {
   test('its tries have no number, and count for none of the step’s own', async () => {
     const outage = new Outage();
     const rig = await createRig(outage.of(stores), { tools: [paying(async () => ({}))] });
-    outage.isAway = true;
+    outage.left = Infinity;
     const { env, last } = tryBehind({ failures: OWN_TRIES - 1, outages: 400 }, { left: 0 });
     const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
     expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
@@ -183,7 +184,6 @@ describe('I98 an outage is no fact of a run', () => {
     const model: Model = {
       infer: async (request) => {
         asked++;
-        setTimeout(() => (outage.isAway = false), 400);
         return {
           ...{ kind: 'final', reasoning: '', calls: [], model: request.model },
           final: '{"decision":"yes","confidence":1}',
@@ -199,7 +199,7 @@ describe('I98 an outage is no fact of a run', () => {
     });
     const { env } = tryBehind({ failures: 0, outages: 0 });
     const turn = { input: await turnInput(rig, { verbosity: 'off' }), env };
-    outage.isAway = true;
+    outage.left = 4;
     const { output } = await runActivity({ activities }, 'inferTurn', turn);
     expect(output).toMatchObject({ kind: 'decision', decision: 'yes' });
     expect(asked).toBe(1);
@@ -228,11 +228,10 @@ describe('I99 what may have happened is asked about', () => {
     const outage = new Outage();
     let paid = 0;
     const pay = async (): Promise<JsonValue> => {
-      setTimeout(() => (outage.isAway = false), 400);
       return { paid: ++paid };
     };
     const rig = await createRig(outage.of(stores), { tools: [paying(pay)] });
-    outage.isAway = true;
+    outage.left = 4;
     const { env } = tryBehind({ failures: 0, outages: 0 });
     const { output } = await runActivity(rig, 'callTool', { input: input(rig), env });
     expect(output).toMatchObject({ kind: 'returned', status: 'ok' });
@@ -246,11 +245,11 @@ describe('I99 what may have happened is asked about', () => {
     const rig = await createRig(outage.of(stores), {
       tools: [paying(async () => ({ paid: ++paid }))],
     });
-    outage.isAway = true;
+    outage.left = Infinity;
     const { env } = tryBehind({ failures: 0, outages: 0 }, { left: 300 });
     const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
     expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
-    outage.isAway = false;
+    outage.left = 0;
     await leaseOver(rig);
     const next = tryBehind({ failures: 0, outages: 1 });
     const { output } = await runActivity(rig, 'callTool', { input: input(rig), env: next.env });
@@ -268,7 +267,7 @@ describe('I99 what may have happened is asked about', () => {
     const rig = await createRig(outage.of(stores), {
       tools: [paying(async () => ({ paid: ++paid }))],
     });
-    outage.isAway = true;
+    outage.left = Infinity;
     const { env } = tryBehind({ failures, outages: 0 });
     const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
     // Its own claim still runs: whoever comes then asks.

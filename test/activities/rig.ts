@@ -109,6 +109,7 @@ export async function createRig(stores: Stores, options: RigOptions = {}) {
         ),
     }),
     children: options.children ?? NO_CHILDREN,
+    watch: { isThere: () => true, doubt: () => undefined },
     redactor: createRedactor(options.secrets ?? []),
     logger: silentLogger,
   };

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { codeOf, HostError } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import { hashOfBytes, requireHash, verified } from './content-rules.ts';
 
@@ -11,7 +12,7 @@ const PLAIN_TENANT = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const UNFINISHED = '~unfinished';
 
 export interface ContentFiles {
-  /** Idempotent; `hash` is that of the bytes. */
+  /** Idempotent; `hash` is that of the bytes. Throws service_unavailable, as all do where the disk is away. */
   put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
   /** Throws HostError content_missing. */
   get(tenant: string, hash: string): Promise<Uint8Array>;
@@ -34,28 +35,48 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
     return { folder, file: join(folder, hex) };
   };
   return {
-    async put(tenant, hash, bytes) {
-      const { folder, file } = placeOf(tenant, hash);
-      const stored = await ifThere(readFile(file));
-      // A damaged file is written again: the value is at hand now.
-      if (stored && hashOfBytes(stored) === hash) return;
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      const temporary = join(unfinished, randomUUID());
-      await writeSynced(temporary, bytes);
-      await rename(temporary, file);
-      await syncFolder(folder);
-    },
-    async get(tenant, hash) {
+    put: (tenant, hash, bytes) =>
+      onDisk(unfinished, async () => {
+        const { folder, file } = placeOf(tenant, hash);
+        const stored = await ifThere(readFile(file));
+        // A damaged file is written again: the value is at hand now.
+        if (stored && hashOfBytes(stored) === hash) return;
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        const temporary = join(unfinished, randomUUID());
+        await writeSynced(temporary, bytes).catch(async (error: unknown) => {
+          await rm(temporary, { force: true });
+          throw error;
+        });
+        await rename(temporary, file);
+        await syncFolder(folder);
+      }),
+    get(tenant, hash) {
       requireHash(hash);
-      return verified(hash, await ifThere(readFile(placeOf(tenant, hash).file)));
+      return onDisk(unfinished, async () =>
+        verified(hash, await ifThere(readFile(placeOf(tenant, hash).file))),
+      );
     },
-    async remove(tenant, hash) {
-      const { folder, file } = placeOf(tenant, hash);
-      if ((await ifThere(stat(file))) === undefined) return;
-      await rm(file, { force: true });
-      await syncFolder(folder);
-    },
+    remove: (tenant, hash) =>
+      onDisk(unfinished, async () => {
+        const { folder, file } = placeOf(tenant, hash);
+        if ((await ifThere(stat(file))) === undefined) return;
+        await rm(file, { force: true });
+        await syncFolder(folder);
+      }),
   };
+}
+
+/** That the disk is full, gone or broken says nothing of the value. A folder that is not there at all is no empty one. */
+async function onDisk<Value>(dir: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const isMissing = codeOf(error) === 'content_missing';
+    const isLost = isMissing && (await ifThere(stat(dir)).catch(() => undefined)) === undefined;
+    if (!isLost && (codeOf(error) !== undefined || code === undefined)) throw error;
+    throw new HostError('service_unavailable', { part: 'content' }, error);
+  }
 }
 
 async function ifThere<Value>(read: Promise<Value>): Promise<Value | undefined> {

@@ -23,8 +23,8 @@ export interface Db extends Queries {
   /**
    * Runs `work` in one READ COMMITTED transaction: committed when it resolves, rolled back when it throws or when a
    * statement failed that it went on behind, whose error it throws then. Nothing else may be awaited in it, because
-   * PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times) after a deadlock. Ends by itself after
-   * `limitMs` without an end (TRANSACTION_LIMIT_MS).
+   * PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times) after a deadlock, which is
+   * service_unavailable then. Ends by itself after `limitMs` without an end (TRANSACTION_LIMIT_MS).
    */
   transaction<Result>(
     work: (tx: Transaction) => Promise<Result>,
@@ -90,8 +90,9 @@ export class SqlError extends Error {
 /** The form of the codes by which a database says no; EPIPE and the like are none. */
 export const SQL_STATE = /^(?=.*[0-9])[0-9A-Z]{5}$/;
 const UNTRANSLATABLE_CHARACTER = /^(22021|22P05)$/;
-// Connection, resources, operator intervention, authorization, no such database, time limits.
-const UNAVAILABLE = /^(08|53|57|28|3D000|25P03|25P04|55P03)/;
+// Connection, resources, operator intervention, the system below, authorization, no such database, a server that takes no
+// writes (a replica, until it is promoted), time limits.
+const UNAVAILABLE = /^(08|53|57|58|28|3D000|25006|25P03|25P04|55P03)/;
 const RETRYABLE = /^(40001|40P01)$/;
 
 export function isDeadlock(error: unknown): boolean {
@@ -103,6 +104,11 @@ const LOCK_TIMEOUT = '55P03';
 /** True when a statement was given up because a lock that it needs was not free within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return error instanceof HostError && (error.cause as { code?: unknown })?.code === LOCK_TIMEOUT;
+}
+
+/** The database could not be asked, or came to no end. */
+export function unavailable(cause: unknown): HostError {
+  return new HostError('service_unavailable', { part: 'database' }, cause);
 }
 
 /**
@@ -118,7 +124,7 @@ export function databaseError(error: unknown): Error {
   };
   const sqlState = typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
   if (sqlState === undefined || UNAVAILABLE.test(sqlState)) {
-    return new HostError('service_unavailable', { part: 'database' }, error);
+    return unavailable(error);
   }
   if (UNTRANSLATABLE_CHARACTER.test(sqlState)) {
     return new HostError(

@@ -1,6 +1,5 @@
 // All stores of one database (architecture §7): PGlite in the data folder by default, PostgreSQL in production. Opening
 // runs the migrations.
-import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';
 import { within } from '../../system/time.ts';
@@ -8,7 +7,7 @@ import { createContentFiles } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
 import { createFileContentStore, createTableContentStore } from './content-store.ts';
 import { createCohortStore } from './cohort-store.ts';
-import type { Db } from './db.ts';
+import { unavailable, type Db } from './db.ts';
 import { createEffectLedger } from './effect-ledger.ts';
 import { createFamilyStore } from './family-store.ts';
 import { createFeedStore } from './feed-store.ts';
@@ -114,8 +113,13 @@ export async function openDatabase(
   return { db: pglite.connect(), close: () => pglite.close() };
 }
 
+/** A server that takes no writes is as good as none. */
 async function ping(db: Db): Promise<void> {
-  await within(PING_LIMIT_MS, db.query('SELECT 1'), () => {
-    throw new HostError('service_unavailable', { part: 'database' });
+  const asked = db.query<{ is_read_only: boolean }>(
+    "SELECT current_setting('transaction_read_only')::boolean AS is_read_only",
+  );
+  const [answer] = await within(PING_LIMIT_MS, asked, () => {
+    throw unavailable(new Error('the database does not answer'));
   });
+  if (answer?.is_read_only) throw unavailable(new Error('the database takes no writes'));
 }

@@ -3,7 +3,6 @@
 import { mkdir } from 'node:fs/promises';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { compiledThread } from '../../system/compiled.ts';
 import { within } from '../../system/time.ts';
@@ -13,6 +12,7 @@ import {
   isDeadlock,
   TRANSACTION_LIMIT_MS,
   TRANSACTION_TRIES,
+  unavailable,
 } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { isInitialised, makeFolder, makeFolderAnew } from './pglite-folder.ts';
@@ -84,7 +84,7 @@ async function startWorker(dir: string, logger: Logger): Promise<Pglite> {
   const first = await notice(worker);
   if (first.kind === 'failed') {
     await worker.terminate();
-    throw new HostError('service_unavailable', { part: 'database' }, databaseError(first.fault));
+    throw unavailable(databaseError(first.fault));
   }
   ready = true;
   return {
@@ -117,16 +117,14 @@ async function ownFolder(dir: string): Promise<void> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new HostError('service_unavailable', { part: 'database' }, error);
+    throw unavailable(error);
   }
 }
 
 function notice(worker: Worker): Promise<PgliteNotice> {
   return new Promise((resolve, reject) => {
     worker.once('message', resolve);
-    worker.once('error', (error) =>
-      reject(new HostError('service_unavailable', { part: 'database' }, error)),
-    );
+    worker.once('error', (error) => reject(unavailable(error)));
   });
 }
 
@@ -168,7 +166,8 @@ class PgliteClient implements Db {
       try {
         return await this.#transactionOnce(work, limitMs);
       } catch (error) {
-        if (!isDeadlock(error) || tries >= TRANSACTION_TRIES) throw error;
+        if (!isDeadlock(error)) throw error;
+        if (tries >= TRANSACTION_TRIES) throw unavailable(error);
       }
     }
   }
@@ -218,7 +217,7 @@ class PgliteClient implements Db {
 
   /** Fails everything that waits, and everything that comes. */
   lose(reason: unknown): void {
-    this.#lost ??= new HostError('service_unavailable', { part: 'database' }, reason);
+    this.#lost ??= unavailable(reason);
     for (const { reject } of this.#waiting.values()) reject(this.#lost);
     this.#waiting.clear();
   }

@@ -11,6 +11,7 @@ import {
   SqlError,
   TRANSACTION_LIMIT_MS,
   TRANSACTION_TRIES,
+  unavailable,
 } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { startListening } from './pg-listener.ts';
@@ -128,7 +129,8 @@ class PoolDb implements Db {
       try {
         return await this.#transactionOnce(work, limitMs);
       } catch (error) {
-        if (!isDeadlock(error) || tries >= TRANSACTION_TRIES) throw error;
+        if (!isDeadlock(error)) throw error;
+        if (tries >= TRANSACTION_TRIES) throw unavailable(error);
       }
     }
   }

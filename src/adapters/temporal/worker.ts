@@ -6,14 +6,17 @@ import {
   Runtime,
   Worker,
   makeTelemetryFilterString,
+  type FixedSizeSlotSupplier,
   type NativeConnection,
   type RuntimeOptions,
   type WorkerDeploymentOptions,
 } from '@temporalio/worker';
 import { RUN_TASK_QUEUE } from '../../rules/run-input.ts';
 import type { Logger } from '../../ports/logger.ts';
+import type { Watch } from '../../system/watch.ts';
 import { contextsOfNode } from './async-contexts.js';
 import type { TemporalTarget } from './connection.ts';
+import { gatedSlots } from './gated-slots.ts';
 import { keepWorker, type KeptWorker } from './kept-worker.ts';
 import { withWorkflowThreads } from './workflow-threads.ts';
 
@@ -22,6 +25,9 @@ import { withWorkflowThreads } from './workflow-threads.ts';
  * many and need no place; one without a place is read from its history again at its next task.
  */
 const CACHED_RUNS = 64;
+/** Tasks of each kind that the worker performs at once. */
+const WORKFLOW_TASKS = 40;
+const STEPS = 100;
 /** After a worker's death its cached runs wait this long for it; 10 s by default (architecture §7). */
 const STICKY_TIMEOUT_MS = 1_500;
 /** Cancellation reaches an activity with a heartbeat (architecture §4). */
@@ -57,6 +63,8 @@ export interface RunWorkerOptions {
   readonly stackTraces?: boolean;
   /** Runs that are kept as they stand between two tasks. Default CACHED_RUNS. */
   readonly cachedRuns?: number;
+  /** No step is taken while it is away. Absent: it never is. */
+  readonly store?: Pick<Watch, 'isThere' | 'whenThere'>;
   /** For tests; SHUTDOWN_GRACE_MS when absent. */
   readonly graceMs?: number;
 }
@@ -103,6 +111,13 @@ async function createWorker(
     workflowBundle: bundle,
     activities,
     dataConverter,
+    tuner: {
+      workflowTaskSlotSupplier: fixed(WORKFLOW_TASKS),
+      activityTaskSlotSupplier: options.store ? gatedSlots(STEPS, options.store) : fixed(STEPS),
+      // Neither is used; a worker has places for both.
+      localActivityTaskSlotSupplier: fixed(1),
+      nexusTaskSlotSupplier: fixed(1),
+    },
     maxCachedWorkflows: options.cachedRuns ?? CACHED_RUNS,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
@@ -124,6 +139,10 @@ async function createWorker(
       },
     },
   });
+}
+
+function fixed(numSlots: number): FixedSizeSlotSupplier {
+  return { type: 'fixed-size', numSlots };
 }
 
 export function createRunWorker(options: RunWorkerOptions): KeptWorker {

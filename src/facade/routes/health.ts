@@ -1,7 +1,12 @@
 // /healthz and /readyz: public, without tenant data.
+import type { Log } from '../../log/log.ts';
+import type { Deployments } from '../../ports/deployments.ts';
+import type { RunEngine } from '../../ports/engine.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { Stores } from '../../ports/stores.ts';
 import { codeOf } from '../../rules/errors.ts';
 import { within } from '../../system/time.ts';
-import type { FacadeDeps } from '../deps.ts';
+import type { FacadeDeps, WorkerState } from '../deps.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
 import { shared } from '../shared.ts';
 
@@ -28,7 +33,7 @@ export const READINESS = {
   path: '/readyz',
   operationId: 'readiness',
   summary:
-    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build.',
+    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. `worker`: of the one in this process, if there is one; it takes no step of a run unless it is ok.',
   access: 'public',
   ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
@@ -36,27 +41,49 @@ export const READINESS = {
 } as const satisfies Declaration;
 
 export function healthRoutes(deps: FacadeDeps, isDraining: () => boolean): Route[] {
-  const builds = shared(() => buildsOf(deps), BUILDS_MS);
-  const look = shared(() => readiness(deps, builds), READINESS_MS);
-  return [
-    answered(HEALTH, () => ({ body: { status: 'ok' } })),
-    answered(READINESS, async () => {
-      const { temporal, database, projection, builds } = await look();
-      const draining = isDraining();
-      const ready = temporal === 'ok' && database === 'ok' && !draining;
-      const body = {
-        status: ready ? 'ready' : 'not-ready',
-        temporal,
-        // Which of them: runs of the in-memory one end with its process.
-        engine: deps.config.inMemory ? 'temporal-in-memory' : 'temporal',
-        database,
-        projection,
-        ...(builds ? { builds } : {}),
-        ...(draining ? { draining } : {}),
-      };
-      return { status: ready ? 200 : 503, body };
-    }),
-  ];
+  const look = readinessOf({ ...deps, inMemory: deps.config.inMemory });
+  return [answered(HEALTH, () => ({ body: ALIVE })), answered(READINESS, () => look(isDraining()))];
+}
+
+/** What /healthz says. */
+export const ALIVE = { status: 'ok' } as const;
+
+export interface ReadinessParts {
+  readonly engine: Pick<RunEngine, 'ping'>;
+  readonly stores: Pick<Stores, 'ping'>;
+  readonly log: Pick<Log, 'problems'>;
+  readonly deployments: Deployments;
+  readonly logger: Logger;
+  /** Runs end with the process of their Temporal server. */
+  readonly inMemory?: boolean | undefined;
+  /** Of the worker in this process; absent: there is none. */
+  readonly workerState?: (() => WorkerState) | undefined;
+}
+
+/** What /readyz answers. */
+export function readinessOf(
+  parts: ReadinessParts,
+): (isDraining: boolean) => Promise<{ readonly status: number; readonly body: object }> {
+  const builds = shared(() => buildsOf(parts), BUILDS_MS);
+  const look = shared(() => readiness(parts, builds), READINESS_MS);
+  return async (draining) => {
+    const { temporal, database, projection, builds } = await look();
+    const worker = parts.workerState?.();
+    const isWorking = worker === undefined || worker === 'ok';
+    const ready = temporal === 'ok' && database === 'ok' && isWorking && !draining;
+    const body = {
+      status: ready ? 'ready' : 'not-ready',
+      temporal,
+      // Which of them: runs of the in-memory one end with its process.
+      engine: parts.inMemory ? 'temporal-in-memory' : 'temporal',
+      database,
+      ...(worker === undefined ? {} : { worker }),
+      projection,
+      ...(builds ? { builds } : {}),
+      ...(draining ? { draining } : {}),
+    };
+    return { status: ready ? 200 : 503, body };
+  };
 }
 
 interface Readiness {
@@ -74,7 +101,7 @@ interface BuildsState {
 
 /** Projection problems concern single runs: they are told, and the process stays ready for all others. */
 async function readiness(
-  { engine, stores, log, logger }: FacadeDeps,
+  { engine, stores, log, logger }: ReadinessParts,
   look: () => Promise<BuildsState | undefined>,
 ): Promise<Readiness> {
   const [temporal, database, problems, builds] = await Promise.all([
@@ -90,7 +117,7 @@ async function readiness(
   return { temporal, database, projection: problems.length === 0 ? 'ok' : counts, builds };
 }
 
-async function buildsOf({ deployments, logger }: FacadeDeps): Promise<BuildsState | undefined> {
+async function buildsOf({ deployments, logger }: ReadinessParts): Promise<BuildsState | undefined> {
   const deployment = await deployments.read();
   if (!deployment) return undefined;
   const { currentBuildId, runsWithoutWorker } = deployment;

@@ -19,7 +19,7 @@ await runCommand({
       report: say,
       builtIn: faultScene(process.env[EFFECTS_VARIABLE] ?? ''),
     });
-    say(`ready ${host.url}`);
+    say(`ready ${host.url || host.healthUrl}`);
     return host;
   },
 });

@@ -23,7 +23,7 @@ import { EFFECTS_VARIABLE } from './scene.ts';
 /** A half that stays what it is over its deaths: same port, same environment. */
 export interface Half {
   readonly kind: HalfKind;
-  /** Base of the API; '' for a worker. */
+  /** Base of the API; of a worker, of its health, or '' where it tells that nowhere. */
   readonly url: string;
   process(): HalfProcess;
   /** SIGKILL unless told otherwise; resolves when it is gone. */

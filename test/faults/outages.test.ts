@@ -1,0 +1,247 @@
+// Outages of what the host stands on (architecture §4.1): PostgreSQL is gone, silent or full while agents think, tools pay,
+// forks play, children begin and a cohort replays. No run fails for it, nothing is paid twice, and one worker that loses it
+// leaves its work to the others. `npm run campaign -- outages` takes longer ones; OPENWOP_OUTAGE_SECONDS says how long.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Cohort, RunEventDoc } from '../../schemas/types.generated.ts';
+import { freePort } from '../../src/adapters/temporal/dev-server.ts';
+import { neverByChance } from '../support/broken.ts';
+import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import { startDatabaseProxy, type DatabaseProxy } from '../support/faults/database-proxy.ts';
+import { FAMILY, PAY, SCENE, SPEECH } from '../support/faults/scene.ts';
+import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { until } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { patient } from '../support/machine.ts';
+import { quietFor } from '../support/waiting.ts';
+import { quietRuntime } from '../support/run-workflow.ts';
+
+const SECONDS = (process.env.OPENWOP_OUTAGE_SECONDS ?? '5').split(',').map(Number);
+const LIMIT_MS = patient(180_000);
+/** Longest time in ms for all to end behind an outage: a step that met it rests for half a minute at most. */
+const RECOVERY_MS = patient(120_000);
+const COHORTS = '/v1/host/openwop-temporal/cohorts';
+const POLL_MS = 200;
+const PAYING = 2;
+
+let system: FaultSystem;
+let missing: string | undefined;
+let client: PatientClient;
+let proxy: DatabaseProxy;
+let facade: Half;
+/** The second one reaches the database by a way that can be cut. */
+let workers: readonly [Half, Half];
+/** A run that has paid and ended, to be forked; its label. */
+let source: { readonly runId: string; readonly fromSeq: number };
+const SOURCE = 'source';
+const made: string[] = [];
+
+beforeAll(async () => {
+  quietRuntime();
+  const started = await startFaultSystem();
+  if ('missing' in started) {
+    missing = started.missing;
+    return;
+  }
+  system = started;
+  proxy = await startDatabaseProxy(system.databaseUrl);
+  const healthPort = String(await freePort());
+  const [first, second, serve] = await Promise.all([
+    system.start('worker'),
+    system.start('worker', { DATABASE_URL: proxy.url, OPENWOP_HEALTH_PORT: healthPort }),
+    system.start('serve'),
+  ]);
+  workers = [first, second];
+  facade = serve;
+  client = patientClient(serve.url);
+  const runId = await begin(SCENE, SOURCE);
+  const spoken = await begin(SPEECH);
+  await Promise.all([runId, spoken].map(toEnd));
+  const events = await eventsOf(runId);
+  source = { runId, fromSeq: events.findIndex(({ type }) => type === 'agent.toolCalled') };
+}, LIMIT_MS);
+
+afterAll(async () => {
+  await proxy?.stop();
+  await system?.stop();
+}, LIMIT_MS);
+
+beforeEach((context) => context.skip(missing !== undefined, missing));
+
+async function begin(workflowId: string, label?: string): Promise<string> {
+  const runId = await client.start(workflowId, label === undefined ? {} : { label });
+  made.push(runId);
+  return runId;
+}
+
+async function fork(): Promise<string> {
+  const { runId, fromSeq } = source;
+  const { body } = await client.ask<{ runId: string }>(`/v1/runs/${runId}:fork`, {
+    body: { mode: 'branch', fromSeq },
+    headers: { 'idempotency-key': `fork-${made.length}` },
+  });
+  made.push(body.runId);
+  return body.runId;
+}
+
+async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
+  const { body } = await client.ask<{ events: RunEventDoc[] }>(`/v1/runs/${runId}/events`, {
+    headers: { accept: 'application/json' },
+  });
+  return body.events;
+}
+
+/** Says yes to all that it asks; what is asked about doubts is told apart. */
+async function toEnd(runId: string): Promise<{ readonly doubts: number }> {
+  const answered = new Set<string>();
+  let doubts = 0;
+  const limit = Date.now() + RECOVERY_MS;
+  for (;;) {
+    const snapshot = await client.snapshot(runId);
+    if (['completed', 'failed', 'cancelled'].includes(snapshot.status)) {
+      await neverByChance(() =>
+        assert.equal(snapshot.status, 'completed', JSON.stringify(snapshot)),
+      );
+      return { doubts };
+    }
+    if (Date.now() > limit) throw new Error(`${runId} has not ended: ${JSON.stringify(snapshot)}`);
+    const asked = snapshot.interrupt as
+      { interruptId: string; nodeId: string; artifactType?: string } | undefined;
+    if (asked && !answered.has(asked.interruptId)) {
+      answered.add(asked.interruptId);
+      if (asked.artifactType === 'effect-in-doubt') doubts++;
+      const key = `${runId} ${asked.interruptId}`;
+      await client.answer(runId, asked.nodeId, { value: { action: 'accept' }, key });
+    } else await sleep(POLL_MS);
+  }
+}
+
+interface Kind {
+  readonly name: string;
+  begin(): Promise<void>;
+  end(): Promise<void>;
+}
+
+async function bySql(...statements: readonly string[]): Promise<void> {
+  const db = new pg.Client({ connectionString: system.databaseUrl });
+  await db.connect();
+  for (const statement of statements) await db.query(statement);
+  await db.end();
+}
+
+const forEachTable = (what: string) =>
+  `DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+     EXECUTE format('${what}', t.tablename); END LOOP; END $$`;
+
+const KINDS: readonly Kind[] = [
+  {
+    name: 'is gone',
+    begin: () => system.postgres.kill(),
+    end: () => system.postgres.restart(),
+  },
+  {
+    name: 'says nothing',
+    begin: () => system.postgres.freeze(),
+    end: () => system.postgres.thaw(),
+  },
+  {
+    // As the server says it where its disk is full.
+    name: 'has a full disk',
+    begin: () =>
+      bySql(
+        `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$`,
+        forEachTable(
+          'CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON %I FOR EACH STATEMENT EXECUTE FUNCTION full_disk()',
+        ),
+      ),
+    end: () => bySql('DROP FUNCTION full_disk CASCADE'),
+  },
+];
+
+describe.each(SECONDS)('PostgreSQL, for %i s', (seconds) => {
+  it.each(KINDS)(
+    '$name: [I98] no run fails for it, [I99] and nothing is paid twice',
+    { timeout: LIMIT_MS + RECOVERY_MS + seconds * 1000 },
+    async (kind) => {
+      const labels = Array.from({ length: PAYING }, (_, at) => `${kind.name} ${seconds} ${at}`);
+      let goAway: () => void = () => undefined;
+      const isAway = new Promise<void>((resolve) => (goAway = resolve));
+      // Each is paid, and its answer comes while nobody can note it.
+      const paid = labels.map(
+        (label) =>
+          new Promise<void>((resolve) =>
+            system.effects.at({ tool: PAY, label, stage: 'performed' }, () => {
+              resolve();
+              return isAway;
+            }),
+          ),
+      );
+      const paying = await Promise.all(labels.map((label) => begin(SCENE, label)));
+      await Promise.all(paid);
+      const sourcePays = system.effects.requests(PAY, SOURCE).length;
+      const others = await Promise.all([begin(SPEECH), begin(FAMILY), fork()]);
+      const { body: cohort } = await client.ask<Cohort>(COHORTS, {
+        body: { select: { workflowId: SPEECH }, parallel: 2, change: {} },
+        headers: { 'idempotency-key': `cohort ${kind.name} ${seconds}` },
+      });
+      await kind.begin();
+      goAway();
+      await quietFor(seconds * 1000);
+      await kind.end();
+
+      const ended = await Promise.all([...paying, ...others].map(toEnd));
+      await until(
+        async () => {
+          const { body } = await client.ask<Cohort>(`${COHORTS}/${cohort.cohortId}`);
+          return body.endedAt !== undefined;
+        },
+        'the cohort has ended',
+        { limitMs: RECOVERY_MS },
+      );
+      const { body } = await client.ask<Cohort>(`${COHORTS}/${cohort.cohortId}`);
+      await neverByChance(() => {
+        for (const label of labels)
+          expect(system.effects.requests(PAY, label).map(({ performed }) => performed)).toEqual([
+            true,
+          ]);
+        // Its answer was kept: nobody is asked whether it was paid.
+        expect(ended.slice(0, PAYING).map(({ doubts }) => doubts)).toEqual(labels.map(() => 0));
+        expect(system.effects.requests(PAY, SOURCE).length).toBeLessThanOrEqual(
+          sourcePays + 1 + (ended.at(-1)?.doubts ?? 0),
+        );
+        expect(body.totals).toMatchObject({ failed: 0 });
+        expect([...workers, facade].flatMap(({ deaths }) => deaths)).toEqual([]);
+      });
+    },
+  );
+});
+
+it(
+  'a worker that loses its database takes no step, says so, and takes steps again by itself [I98]',
+  { timeout: LIMIT_MS },
+  async () => {
+    const [, second] = workers;
+    const readiness = async () => {
+      const answer = await fetch(`${second.url}/readyz`);
+      const body = (await answer.json()) as { worker: string };
+      return [answer.status, body.worker];
+    };
+    expect(await readiness()).toEqual([200, 'ok']);
+    proxy.cut();
+    await expect.poll(readiness).toEqual([503, 'waits-for-database']);
+    const begun = await Promise.all(Array.from({ length: 6 }, () => begin(SPEECH)));
+    await Promise.all(begun.map(toEnd));
+    expect(second.process().output()).toContain('no step of a run is taken here until it is back');
+    proxy.mend();
+    await expect.poll(readiness).toEqual([200, 'ok']);
+    const { url } = facade;
+    expect(await (await fetch(`${url}/readyz`)).json()).not.toHaveProperty('worker');
+  },
+);
+
+it('the invariants hold of every run, when all is quiet', { timeout: LIMIT_MS }, async () => {
+  await checkInvariants(system, made);
+});
