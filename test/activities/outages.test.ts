@@ -114,7 +114,7 @@ const failing = (promise: Promise<unknown>): Promise<ApplicationFailure> =>
 const stateOf = async (rig: Rig) =>
   (await stores.effects.ofRun(runRef(rig.runId))).map(({ state }) => state);
 
-describe('I98 an outage is no fact of a run', () => {
+describe('an outage is no fact of a run [I98]', () => {
   const unreached = (code: ErrorCode) => paying(async () => Promise.reject(new HostError(code)));
 
   test('its tries have no number, and count for none of the step’s own', async () => {
@@ -223,7 +223,7 @@ describe('I98 an outage is no fact of a run', () => {
   });
 });
 
-describe('I99 what may have happened is asked about', () => {
+describe('what may have happened is asked about [I99]', () => {
   test('an answer that cannot be stored is kept until it can', async () => {
     const outage = new Outage();
     let paid = 0;

@@ -274,6 +274,17 @@ it('architecture §3.3 a connection that breaks while writing is no answer of th
   expect(told).toMatchObject({ code: 'service_unavailable' });
 });
 
+// [I98]
+it.each([
+  ['53100', 'the disk is full'],
+  ['58030', 'the disk fails'],
+  ['25006', 'a replica takes no writes'],
+  ['57P03', 'it is starting'],
+])('architecture §4.1 %s (%s) is an outage', (code, message) => {
+  const told = databaseError(Object.assign(new Error(message), { code }));
+  expect(told).toMatchObject({ code: 'service_unavailable' });
+});
+
 describe('migrations on PGlite', () => {
   let databases = 0;
   // What is SQL alone is held once, where a database costs least.

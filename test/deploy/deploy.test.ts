@@ -194,7 +194,10 @@ describe('docker-compose.yml', () => {
   it('halves of one deployment can run the same', () => {
     const { facade, worker } = compose.services;
     expect(worker?.volumes).toEqual(facade?.volumes);
-    expect(worker?.environment).toEqual(facade?.environment);
+    const { OPENWOP_HEALTH_PORT: healthPort, ...shared } = worker?.environment ?? {};
+    expect(shared).toEqual(facade?.environment);
+    // One that tells its health by the API has no other port.
+    expect(worker?.healthcheck?.test.at(-1)).toContain(`127.0.0.1:${healthPort}/healthz`);
   });
   it.each(['facade', 'worker'])(
     'the %s is given the time that its parts may take to stop',
@@ -237,7 +240,7 @@ describe('docker-compose.yml', () => {
     const given = new Set([...names, ...names.map((name) => name.replace(CLASS_OF_MODELS, '$1_'))]);
     /** Other values than these need another deployment: an image with agents in it, a cluster elsewhere, a secret. */
     const fixed =
-      /^OPENWOP_(OPENSENTIENCE|PORT|CACHE|TEMPORAL|TEST)|^TEMPORAL_(API_KEY|TLS)|_FILE$/;
+      /^OPENWOP_(OPENSENTIENCE|PORT|HEALTH_PORT|CACHE|TEMPORAL|TEST)|^TEMPORAL_(API_KEY|TLS)|_FILE$/;
     const variables = variablesOfReadme().filter((name) => !fixed.test(name));
     expect(variables.filter((name) => !given.has(name))).toEqual([]);
   });
@@ -246,10 +249,13 @@ describe('docker-compose.yml', () => {
       for (const word of [...command, ...(healthcheck?.test ?? [])])
         expect(word).toBeTypeOf('string');
   });
-  it('the health check asks an address that exists', () => {
+  it.each([
+    ['facade', 'src/facade/routes/health.ts'],
+    ['worker', 'src/facade/listen-health.ts'],
+  ])('the health check of the %s asks an address that exists', (service, file) => {
     const [path] =
-      /\/[a-z]+(?=')/.exec(compose.services.facade?.healthcheck?.test.at(-1) ?? '') ?? [];
-    expect(read('src/facade/routes/health.ts')).toContain(`'${path}'`);
+      /\/[a-z]+(?=')/.exec(compose.services[service]?.healthcheck?.test.at(-1) ?? '') ?? [];
+    expect(read(file)).toContain(`'${path}'`);
   });
 });
 

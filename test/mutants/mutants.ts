@@ -8,6 +8,7 @@ import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_FORKS } from './mutants-of-forks.ts';
+import { OF_OUTAGES_AND_DOUBTS } from './mutants-of-outages.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 import { OF_ROWS } from './mutants-of-rows.ts';
 
@@ -578,6 +579,7 @@ const ROWS: readonly Row[] = [
   ...OF_ERASURE,
   ...OF_EFFECTS,
   ...OF_ROWS,
+  ...OF_OUTAGES_AND_DOUBTS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

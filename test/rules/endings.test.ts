@@ -93,6 +93,55 @@ describe('trackOpen', () => {
   });
 });
 
+describe('a call with effects that is cut off is in doubt [I99]', () => {
+  const pays: Event = {
+    ...call('a', 1),
+    payload: { ...call('a', 1).payload, sideEffects: true },
+  };
+  const asks: Event = {
+    ...{ type: 'node.suspended', key: 'asked', nodeId: 'a' },
+    payload: { nodeId: 'a', interruptId: 'int-1', callId: 'call-1' },
+  };
+  const answer = (action: string, interruptId = 'int-1'): Event => ({
+    ...{ type: 'interrupt.resolved', key: `answered ${action}`, nodeId: 'a' },
+    payload: { nodeId: 'a', interruptId, resumeValue: { action } },
+  });
+  const lapses: Event = {
+    ...{ type: 'interrupt.resolved', key: 'lapsed', nodeId: 'a' },
+    payload: { nodeId: 'a', interruptId: 'int-1', outcome: 'rejected', reason: 'timeout' },
+  };
+  const doubt = {
+    code: 'effect_in_doubt',
+    message: 'It is not known whether the effect happened. Ended.',
+  };
+
+  test.each<[string, readonly Event[], object]>([
+    ['made', [pays], doubt],
+    ['one without effects', [call('a', 1)], ENDING],
+    ['asked about, and nobody has answered', [pays, asks], ENDING],
+    ['asked about, and permitted', [pays, asks, answer('accept')], doubt],
+    ['asked about, and refused', [pays, asks, answer('reject')], ENDING],
+    ['asked about, and out of time', [pays, asks, lapses], ENDING],
+    [
+      'asked about, while another question was answered',
+      [pays, asks, answer('accept', 'int-2')],
+      ENDING,
+    ],
+    [
+      'beside a question about another call',
+      [pays, { ...asks, payload: { ...asks.payload, callId: 'call-2' } }],
+      doubt,
+    ],
+  ])('%s', (_, events, error) => {
+    const [closing] = closingsOf(track(events), ENDING);
+    expect(closing?.payload).toEqual({
+      ...{ agentId: 'core.demo', toolName: 'core:clock', callId: 'call-1' },
+      ...{ status: 'error', error },
+    });
+    expect(validate.payload('agent.toolReturned', closing?.payload)).toMatchObject({ ok: true });
+  });
+});
+
 describe('closingsOf', () => {
   const open = track([node('a'), bracket('a'), call('a', 1), node('b'), call('a', 2)]);
 

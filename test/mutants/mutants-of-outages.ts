@@ -1,0 +1,67 @@
+// Mutants of outages and of doubts (architecture §11, I98, I99): rows of mutants.ts.
+import type { Row } from './mutants.ts';
+
+const FAILURES = 'activities/failures.ts';
+const TRIES = 'activities/tries.ts';
+const STORED = 'activities/stored.ts';
+const EFFECT = 'activities/perform-effect.ts';
+const ENDINGS = 'src/rules/endings.ts';
+const SLOTS = 'src/adapters/temporal/gated-slots.ts';
+const DB = 'src/adapters/postgres/db.ts';
+const OF_OUTAGES = 'test/activities/outages.test.ts';
+const OF_FAULTS = 'test/faults/outages.test.ts';
+const OF_ENDINGS = 'test/rules/endings.test.ts';
+const OF_SLOTS = 'test/adapters/gated-slots.test.ts';
+const OF_DATABASES = 'test/adapters/postgres-faults.test.ts';
+
+export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
+  [
+    98,
+    [FAILURES, '(isOutage(code) || isAwaited(code))', 'isAwaited(code)'],
+    [OF_OUTAGES, 'no number'],
+  ],
+  [
+    98,
+    [TRIES, 'return tally().failures;', 'return Context.current().info.attempt - 1;'],
+    [OF_OUTAGES, 'no number|is counted'],
+  ],
+  [98, [FAILURES, 'ownFailures() + 1 < tries', 'true'], [OF_OUTAGES, 'its last failure is final']],
+  [98, [FAILURES, 'lostTries() >= LOST_TRIES', 'false'], [OF_OUTAGES, 'not begun for ever']],
+  [98, [STORED, 'if (!isAway ||', 'if (true ||'], [OF_OUTAGES, 'is asked once|kept until it can']],
+  [
+    98,
+    [
+      'workflows/activity-options.ts',
+      'maximumInterval: 30_000 };',
+      'maximumInterval: 30_000, maximumAttempts: 2 };',
+    ],
+    [OF_FAULTS, 'is gone'],
+  ],
+  [98, [SLOTS, ' || !store.isThere()', ''], [OF_SLOTS, 'while the store is away']],
+  [98, [DB, '|58|28', '|28'], [OF_DATABASES, '58030']],
+  [
+    98,
+    ['activities/tool-errors.ts', 'said === undefined || isOutage(said)', 'said === undefined'],
+    [OF_OUTAGES, 'a tool is away'],
+  ],
+  [
+    99,
+    [FAILURES, 'if (!nonRetryable || !instead) throw failed;', 'throw failed;'],
+    [OF_OUTAGES, 'fails for good'],
+  ],
+  [
+    99,
+    [
+      EFFECT,
+      "(known.kind === 'in-doubt' && tool && !isAskedAbout(tool))",
+      "known.kind === 'in-doubt'",
+    ],
+    [OF_OUTAGES, 'fails for good'],
+  ],
+  [
+    99,
+    ['src/rules/events.ts', 'sideEffects === true ? inDoubt(message)', 'false ? inDoubt(message)'],
+    [OF_ENDINGS, 'made'],
+  ],
+  [99, [ENDINGS, "resumeValue.action === 'accept'", 'false'], [OF_ENDINGS, 'permitted']],
+];
