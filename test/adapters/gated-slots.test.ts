@@ -18,11 +18,11 @@ function gated(places: number) {
         signal.addEventListener('abort', () => resolve());
       }),
   });
-  const reserve = (signal = new AbortController().signal) => slots.reserveSlot(CONTEXT, signal);
   return {
-    slots,
-    reserve,
-    set(there: boolean) {
+    reserve: (signal = new AbortController().signal) => slots.reserveSlot(CONTEXT, signal),
+    tryReserve: () => slots.tryReserveSlot(CONTEXT),
+    release: () => slots.releaseSlot(RELEASED),
+    set: (there: boolean) => {
       isThere = there;
       if (there) for (const wake of waiting) wake();
     },
@@ -39,30 +39,30 @@ async function now(promise: Promise<unknown>): Promise<string> {
 }
 
 test('no place is given while the store is away, and all are again when it is back [I98]', async () => {
-  const { slots, reserve, set } = gated(2);
+  const { reserve, tryReserve, set } = gated(2);
   set(false);
   const asked = reserve();
-  expect([await now(asked), slots.tryReserveSlot(CONTEXT)]).toEqual(['waits', null]);
+  expect([await now(asked), tryReserve()]).toEqual(['waits', null]);
   set(true);
   expect(await now(asked)).toBe('taken');
-  expect(slots.tryReserveSlot(CONTEXT)).toEqual({});
+  expect(tryReserve()).toEqual({});
 });
 
 test('no more places are given than there are; one that is given back goes to who waits', async () => {
-  const { slots, reserve } = gated(1);
+  const { reserve, tryReserve, release } = gated(1);
   await reserve();
   const next = reserve();
-  expect([await now(next), slots.tryReserveSlot(CONTEXT)]).toEqual(['waits', null]);
-  slots.releaseSlot(RELEASED);
+  expect([await now(next), tryReserve()]).toEqual(['waits', null]);
+  release();
   expect(await now(next)).toBe('taken');
 });
 
 test('who waits for the store when a place is given back still waits for the store', async () => {
-  const { slots, reserve, set } = gated(1);
+  const { reserve, release, set } = gated(1);
   await reserve();
   const next = reserve();
   set(false);
-  slots.releaseSlot(RELEASED);
+  release();
   expect(await now(next)).toBe('waits');
   set(true);
   expect(await now(next)).toBe('taken');

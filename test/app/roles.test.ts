@@ -57,6 +57,7 @@ describe('roles', () => {
       families: 'worker',
       expirer: 'both',
       erasures: 'facade',
+      health: 'worker',
       http: 'facade',
     });
   });

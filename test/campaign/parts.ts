@@ -76,6 +76,11 @@ export const PARTS = {
       },
     }),
   },
+  outages: once(
+    'PostgreSQL away for half a minute and for five, in three ways, while all kinds of work are under way',
+    vitest('test/faults/outages.test.ts', '-t', 'PostgreSQL'),
+    { OPENWOP_OUTAGE_SECONDS: '30,300' },
+  ),
   trees: once(
     'forks of runs with children, and of runs that ask, at every event',
     vitest(

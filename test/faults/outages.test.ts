@@ -1,14 +1,13 @@
 // Outages of what the host stands on (architecture §4.1): PostgreSQL is gone, silent or full while agents think, tools pay,
 // forks play, children begin and a cohort replays. No run fails for it, nothing is paid twice, and one worker that loses it
 // leaves its work to the others. `npm run campaign -- outages` takes longer ones; OPENWOP_OUTAGE_SECONDS says how long.
-import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Cohort, RunEventDoc } from '../../schemas/types.generated.ts';
 import { freePort } from '../../src/adapters/temporal/dev-server.ts';
 import { neverByChance } from '../support/broken.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import { sayYesToEnd } from '../support/faults/say-yes.ts';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/faults/database-proxy.ts';
 import { FAMILY, PAY, SCENE, SPEECH } from '../support/faults/scene.ts';
 import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
@@ -23,7 +22,6 @@ const LIMIT_MS = patient(180_000);
 /** Longest time in ms for all to end behind an outage: a step that met it rests for half a minute at most. */
 const RECOVERY_MS = patient(120_000);
 const COHORTS = '/v1/host/openwop-temporal/cohorts';
-const POLL_MS = 200;
 const PAYING = 2;
 
 let system: FaultSystem;
@@ -93,30 +91,7 @@ async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
   return body.events;
 }
 
-/** Says yes to all that it asks; what is asked about doubts is told apart. */
-async function toEnd(runId: string): Promise<{ readonly doubts: number }> {
-  const answered = new Set<string>();
-  let doubts = 0;
-  const limit = Date.now() + RECOVERY_MS;
-  for (;;) {
-    const snapshot = await client.snapshot(runId);
-    if (['completed', 'failed', 'cancelled'].includes(snapshot.status)) {
-      await neverByChance(() =>
-        assert.equal(snapshot.status, 'completed', JSON.stringify(snapshot)),
-      );
-      return { doubts };
-    }
-    if (Date.now() > limit) throw new Error(`${runId} has not ended: ${JSON.stringify(snapshot)}`);
-    const asked = snapshot.interrupt as
-      { interruptId: string; nodeId: string; artifactType?: string } | undefined;
-    if (asked && !answered.has(asked.interruptId)) {
-      answered.add(asked.interruptId);
-      if (asked.artifactType === 'effect-in-doubt') doubts++;
-      const key = `${runId} ${asked.interruptId}`;
-      await client.answer(runId, asked.nodeId, { value: { action: 'accept' }, key });
-    } else await sleep(POLL_MS);
-  }
-}
+const toEnd = (runId: string) => sayYesToEnd(client, runId, RECOVERY_MS);
 
 interface Kind {
   readonly name: string;

@@ -1,0 +1,44 @@
+// The content store in files, of which the disk fails (architecture §4.1): an outage, and no value that is missing.
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { createContentFiles } from '../../src/adapters/content/file-content-store.ts';
+import { hashOfBytes } from '../../src/adapters/content/content-rules.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'openwop-content-'));
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const bytes = new TextEncoder().encode('a value');
+const hash = hashOfBytes(bytes);
+const other = hashOfBytes(new TextEncoder().encode('another'));
+const outage = { code: 'service_unavailable', details: { part: 'content' } };
+
+// [I98]
+test('a folder that is gone holds nothing and misses nothing: it is an outage until it is back', async () => {
+  const dir = join(folder, 'gone');
+  const files = await createContentFiles(dir);
+  await files.put('default', hash, bytes);
+  await rename(dir, `${dir}.away`);
+  await expect(files.get('default', hash)).rejects.toMatchObject(outage);
+  await expect(files.put('default', other, bytes)).rejects.toMatchObject(outage);
+  await rm(dir, { recursive: true, force: true });
+  await rename(`${dir}.away`, dir);
+  expect(Buffer.from(await files.get('default', hash)).equals(bytes)).toBe(true);
+});
+
+test('a value that is not there, where the folder is, is missing', async () => {
+  const files = await createContentFiles(join(folder, 'there'));
+  await expect(files.get('default', other)).rejects.toMatchObject({ code: 'content_missing' });
+});
+
+test('what cannot be written is an outage, and leaves nothing behind', async () => {
+  const dir = join(folder, 'full');
+  const files = await createContentFiles(dir);
+  // No folder of the tenant can be made.
+  await writeFile(join(dir, 'default'), '');
+  await expect(files.put('default', hash, bytes)).rejects.toMatchObject(outage);
+  await rm(join(dir, 'default'));
+  await files.put('default', hash, bytes);
+  expect(Buffer.from(await files.get('default', hash)).equals(bytes)).toBe(true);
+});
