@@ -181,7 +181,9 @@ export interface CallToolInput {
   readonly resolution?:
     | { readonly kind: 'happened'; readonly outcome: JsonValue }
     | { readonly kind: 'skip' }
-    | { readonly kind: 'perform' | 'unreached' };
+    /** `epoch` as the doubt told it: the word is about that, and holds for one claim. */
+    | { readonly kind: 'perform'; readonly epoch?: number }
+    | { readonly kind: 'unreached' };
   /**
    * Of a branch that left its source within this visit of the node: entries of its log that are its source's. What those
    * say was performed is not repeated silently.
@@ -207,6 +209,7 @@ export type CallToolOutput =
       readonly kind: 'in-doubt';
       readonly effectId: string;
       readonly reason: string;
+      readonly epoch?: number;
       /** The call is refused as things stand: no answer may promise to perform it. */
       readonly refused?: true;
       /** Of a rehearsal: it is not performed, and a human says what it would have come to. */

@@ -17,6 +17,7 @@ import {
   INHERITED_EPOCH,
   type EffectClaim,
   type EffectIdentity,
+  type HumanWord,
   type EffectRecall,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
@@ -48,7 +49,13 @@ export type EffectResult =
       readonly durationMs?: number;
     }
   | { readonly kind: 'error'; readonly error: ToolError; readonly durationMs?: number }
-  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly reason: string };
+  | {
+      readonly kind: 'in-doubt';
+      readonly effectId: string;
+      readonly reason: string;
+      /** Of its row, where it has one: a human's word is about that. */
+      readonly epoch?: number;
+    };
 
 /** A call whose effect may be known, whether or not it can be performed now. */
 export interface KnownEffect {
@@ -71,17 +78,21 @@ type Word = Extract<CallToolInput['resolution'], { kind: 'skip' | 'happened' }>;
 export async function performEffect(effect: Effect): Promise<EffectResult> {
   const { resolution } = effect.input;
   if (resolution?.kind === 'unreached') return settleUnreached(effect);
-  // A human's "perform" holds once: were it to hold for later tries, a crash after the effect would repeat it.
-  const isForced = resolution?.kind === 'perform' && Context.current().info.attempt === 1;
-  const claim = await claimEffect(effect, isForced);
+  // A human's "perform" holds for one claim: were it to hold for later ones, a crash after the effect would repeat it.
+  const word = resolution?.kind === 'perform' ? wordOf(resolution) : undefined;
+  const claim = await claimEffect(effect, word);
   return claim.kind === 'perform' ? perform(effect, claim) : follow(effect, claim);
+}
+
+function wordOf({ epoch }: { readonly epoch?: number }): HumanWord {
+  return epoch === undefined ? {} : { epoch };
 }
 
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
 async function settleUnreached(effect: Effect): Promise<EffectResult> {
   const known = await effectBehindFailure(effect);
   if (known) return known;
-  const claim = await claimEffect(effect, false);
+  const claim = await claimEffect(effect, undefined);
   return claim.kind === 'perform'
     ? settleFailed(effect, claim, toolError('agent_unavailable'))
     : follow(effect, claim);
@@ -98,7 +109,7 @@ export function isAskedAbout({
 /** A human's word that performs nothing: leave it, or it happened with this outcome. What is known stands above it. */
 export async function settleByWord(effect: KnownEffect, word: Word): Promise<EffectResult> {
   if (word.kind === 'happened') {
-    const claim = await claimEffect(effect, true);
+    const claim = await claimEffect(effect, 'settles');
     return claim.kind === 'perform'
       ? settleDone(effect, claim, effect.ports.redactor.json(word.outcome))
       : follow(effect, claim);
@@ -132,7 +143,10 @@ function identityOf({ context, call }: CallToolInput): EffectIdentity {
   return { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
 }
 
-function claimEffect({ ports, input, tool }: KnownEffect, force: boolean): Promise<EffectClaim> {
+function claimEffect(
+  { ports, input, tool }: KnownEffect,
+  force: HumanWord | undefined,
+): Promise<EffectClaim> {
   const options = { idempotent: tool?.idempotent === true, leaseMs: EFFECT_LEASE_MS, force };
   return ports.stores.effects.claim(identityOf(input), input.context.attempt, options);
 }
@@ -370,7 +384,8 @@ async function reconcile(effect: KnownEffect, claim: InDoubt): Promise<EffectRes
   const { effectId, epoch } = claim;
   const told = epoch === INHERITED_EPOCH ? 'unknown' : await askTool(effect, effectId);
   if (told === 'unknown') {
-    return { kind: 'in-doubt', effectId, reason: 'The effect may or may not have happened.' };
+    const reason = 'The effect may or may not have happened.';
+    return { kind: 'in-doubt', effectId, reason, epoch };
   }
   if (told.happened) return settleDone(effect, claim, ports.redactor.json(told.outcome));
   await ports.stores.effects.settle(effectId, epoch, 'failed-before-send');

@@ -41,7 +41,13 @@ export type ToolCall = {
   readonly calledKey?: string;
   /** Times a human was asked. */
   rounds: number;
-  doubt?: { effectId: string; reason: string; refused?: true; rehearsed?: true };
+  doubt?: {
+    effectId: string;
+    reason: string;
+    epoch?: number;
+    refused?: true;
+    rehearsed?: true;
+  };
   /** No worker with the tool's agent took it in time: the step that waited, until its progress is sealed. */
   unreached?: { waited?: string };
   /** The operator's policy asks a human: needed, or given by somebody. */

@@ -144,6 +144,7 @@ function take(call: ToolCall, output: CallToolOutput): void {
       call.doubt = {
         effectId: output.effectId,
         reason: output.reason,
+        ...(output.epoch === undefined ? {} : { epoch: output.epoch }),
         ...(output.refused ? { refused: true } : {}),
         ...(output.rehearsed ? { rehearsed: true } : {}),
       };
@@ -302,11 +303,15 @@ function inputOf(
   };
 }
 
-function resolutionOf(value: JsonValue): NonNullable<CallToolInput['resolution']> {
+function resolutionOf(
+  value: JsonValue,
+  epoch: number | undefined,
+): NonNullable<CallToolInput['resolution']> {
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
     return { kind: 'happened', outcome: answer.editedArtifactData ?? null };
-  return answer.action === 'accept' ? { kind: 'perform' } : { kind: 'skip' };
+  if (answer.action !== 'accept') return { kind: 'skip' };
+  return { kind: 'perform', ...(epoch === undefined ? {} : { epoch }) };
 }
 
 function askAndPerform(placed: Placed): Promise<void> {
@@ -339,7 +344,7 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   });
   call.rounds++;
   call.doubt = undefined;
-  call.resolution = resolutionOf(value);
+  call.resolution = resolutionOf(value, doubt?.epoch);
   await perform(placed);
 }
 

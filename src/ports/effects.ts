@@ -39,7 +39,7 @@ export type EffectClaim =
   | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
   /** Claimed, lease still running elsewhere: try later. */
   | { readonly kind: 'busy'; readonly effectId: string; readonly leaseUntilMs: number }
-  /** The lease ran out without a word: it may have happened. */
+  /** The lease ran out without a word: it may have happened. A human's word about it names its epoch. */
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }
   /**
    * It matches no row, its tool is not idempotent, and a human must know what stands: this visit has done or in-doubt
@@ -47,6 +47,13 @@ export type EffectClaim =
    */
   | { readonly kind: 'differs'; readonly effectId: string; readonly why: 'attempt' | 'doubt' }
   | { readonly kind: 'run-closed' };
+
+/**
+ * What a human said about a doubt stands for that doubt alone: as of `epoch`, or of a call that matched no row. A claim by it
+ * raises the epoch, so that no later try performs it once more by the same word. `settles`: it is only noted, and
+ * performed by nobody, whatever was claimed meanwhile.
+ */
+export type HumanWord = 'settles' | { readonly epoch?: number };
 
 /** What a former claim left, for who will not perform it. */
 export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;
@@ -78,7 +85,7 @@ export interface EffectLedger {
   claim(
     identity: EffectIdentity,
     attempt: number,
-    options: { idempotent: boolean; leaseMs: number; force?: boolean },
+    options: { idempotent: boolean; leaseMs: number; force?: HumanWord | undefined },
   ): Promise<EffectClaim>;
   /**
    * What became of an effect, without a claim: undefined when nothing was performed under this identity. A claim whose

@@ -342,13 +342,14 @@ describe('in doubt (architecture §5)', () => {
     expect((await call(rig)).output).toMatchObject({ kind: 'in-doubt' });
   });
 
-  async function inDoubt(): Promise<{ counter: Counter; rig: Rig }> {
+  async function inDoubt() {
     const counter = new Counter();
     counter.behave = lost;
     const rig = await createRig(stores, { tools: [counter.tool()] });
-    await call(rig);
+    const { output } = await call(rig);
+    if (output.kind !== 'in-doubt' || output.epoch === undefined) expect.fail(output.kind);
     counter.behave = async () => ({ n: counter.count });
-    return { counter, rig };
+    return { counter, rig, epoch: output.epoch };
   }
 
   test('a human says that it happened: recorded, not performed', async () => {
@@ -363,19 +364,26 @@ describe('in doubt (architecture §5)', () => {
   });
 
   test('a human says to perform it: once', async () => {
-    const { counter, rig } = await inDoubt();
-    const resolution = { kind: 'perform' as const };
+    const { counter, rig, epoch } = await inDoubt();
+    const resolution = { kind: 'perform' as const, epoch };
     expect((await call(rig, { resolution })).output).toMatchObject({ status: 'ok' });
     await call(rig, { resolution }, 2);
     expect(counter.count).toBe(2);
   });
 
   test("a human's word holds for one try: a later try in doubt asks again", async () => {
-    const { counter, rig } = await inDoubt();
+    const { counter, rig, epoch } = await inDoubt();
     counter.behave = lost;
-    const resolution = { kind: 'perform' as const };
+    const resolution = { kind: 'perform' as const, epoch };
     expect((await call(rig, { resolution })).output).toMatchObject({ kind: 'in-doubt' });
     expect((await call(rig, { resolution }, 2)).output).toMatchObject({ kind: 'in-doubt' });
+    expect(counter.count).toBe(2);
+  });
+
+  test('it still holds behind tries that an outage ended before they claimed anything [I98]', async () => {
+    const { counter, rig, epoch } = await inDoubt();
+    const resolution = { kind: 'perform' as const, epoch };
+    expect((await call(rig, { resolution }, 3)).output).toMatchObject({ status: 'ok' });
     expect(counter.count).toBe(2);
   });
 

@@ -1,6 +1,11 @@
 // What every EffectLedger does (architecture §5): the whole state table, and its promise under concurrent claimers.
 import { describe, expect, it } from 'vitest';
-import type { EffectClaim, EffectIdentity, EffectState } from '../../src/ports/effects.ts';
+import type {
+  EffectClaim,
+  EffectIdentity,
+  EffectState,
+  HumanWord,
+} from '../../src/ports/effects.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { GivenStores } from './given.ts';
 import { batchAfter, entry, headOf, newId, startedRun, refTo } from './given.ts';
@@ -9,10 +14,10 @@ import { runRef } from '../support/run-ref.ts';
 const LEASE_MS = 60_000;
 const NO_LEASE_MS = 0;
 type Kind = 'idempotent' | 'other' | 'forced';
-const OPTIONS: Record<Kind, { idempotent: boolean; force?: boolean }> = {
+const OPTIONS: Record<Kind, { idempotent: boolean; force?: HumanWord }> = {
   idempotent: { idempotent: true },
   other: { idempotent: false },
-  forced: { idempotent: false, force: true },
+  forced: { idempotent: false, force: 'settles' },
 };
 type Found = EffectState | 'none' | 'claimed, lease over';
 
@@ -160,6 +165,23 @@ export function effectLedgerContract(stores: GivenStores): void {
         kind: 'perform',
         epoch: doubt.epoch + 1,
       });
+    });
+
+    // [I99]
+    it('architecture §5 a human’s word is about one doubt, and holds for one claim', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const byWord = (force: HumanWord, leaseMs = NO_LEASE_MS) =>
+        ledger().claim(identity, 0, { idempotent: false, leaseMs, force });
+      await given(stores(), identity, 'claimed, lease over');
+      const doubt = await ledger().recall(identity);
+      if (doubt?.kind !== 'in-doubt') throw new Error(doubt?.kind);
+      const word = { epoch: doubt.epoch };
+      expect(await byWord({ epoch: doubt.epoch - 1 })).toMatchObject(doubt);
+      expect(await byWord({})).toMatchObject(doubt);
+      expect(await byWord(word)).toMatchObject({ kind: 'perform', inDoubt: false });
+      // Whoever comes behind a lost worker with the same word finds a doubt of its own.
+      expect(await byWord(word)).toMatchObject({ kind: 'in-doubt' });
+      expect(await byWord(word)).toMatchObject({ kind: 'in-doubt' });
     });
 
     it('architecture §5 renewing keeps the claim from going into doubt', async () => {

@@ -272,8 +272,8 @@ const ROWS: readonly Row[] = [
     32,
     [
       EFFECT,
-      'const claim = await claimEffect(effect, isForced);',
-      "const claim = { kind: 'perform' as const, effectId: `e-${isForced}`, epoch: 1, inDoubt: false };",
+      'const claim = await claimEffect(effect, word);',
+      "const claim = { kind: 'perform' as const, effectId: `e-${word}`, epoch: 1, inDoubt: false };",
     ],
     [OF_CALL_TOOL, 'claimed, performed, settled'],
   ],

@@ -26,12 +26,14 @@ export type Turn =
 export interface Script {
   readonly turns: readonly Turn[];
   readonly tools?: readonly string[];
+  /** The tools change something outside. */
+  readonly sideEffects?: true;
   readonly call?: (input: CallToolInput) => CallToolOutput;
   readonly prepare?: PrepareInvocationOutput;
 }
 
 /** Activities that answer from a script; turns are chosen by the transcript, as the real ones do. */
-export function scripted({ turns, tools = ['core:clock'], call, prepare }: Script) {
+export function scripted({ turns, tools = ['core:clock'], sideEffects, call, prepare }: Script) {
   const seals: SealBlockInput[] = [];
   const infers: InferTurnInput[] = [];
   const prepares: PrepareInvocationInput[] = [];
@@ -68,6 +70,7 @@ export function scripted({ turns, tools = ['core:clock'], call, prepare }: Scrip
           idempotent: true,
           timeoutMs: 1000,
           transport: 'native',
+          ...(sideEffects ? { sideEffects } : {}),
         })),
       };
       return { output, events: [] };

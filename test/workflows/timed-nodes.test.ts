@@ -75,3 +75,51 @@ it('the stream of a model call that the end of the run cuts off is sealed before
     'run.cancelled',
   ]);
 });
+
+// [I99]
+it.each([
+  ['a cancel', 'cancelled', 60_000, 'Cancelled.'],
+  ["its node's time", 'failed', 1_500, 'The node took longer than permitted.'],
+] as const)(
+  'a call with effects that %s cuts off is in doubt, in the log, too',
+  async (how, status, timeoutMs, why) => {
+    const pays = { kind: 'calls', calls: [{ toolId: 'demo:pay', arguments: {} }] } as const;
+    const { activities } = scripted({
+      turns: [{ ...pays, calls: [...pays.calls] }],
+      tools: ['demo:pay'],
+      sideEffects: true,
+    });
+    let begun: () => void = () => {};
+    let giveUp: (error: Error) => void = () => {};
+    const isPaying = new Promise<void>((resolve) => (begun = resolve));
+    const callTool = (): Promise<never> => {
+      begun();
+      return new Promise((_, reject) => (giveUp = reject));
+    };
+    const nodes = [agentNode('think', AGENT, { settings: { timeoutMs } })];
+    const run = await runOnce({
+      input: runInput(definition(`cut-${randomUUID().slice(0, 8)}`, nodes), {
+        agentList: [pinned(AGENT)],
+      }),
+      activities: { ...activities, callTool },
+      script: async (handle) => {
+        await isPaying;
+        if (how !== 'a cancel') return;
+        const message = { kind: 'cancel', cancelledBy: 'tester', bodyDigest: '' } as const;
+        await taken(() => handle.executeUpdate(MESSAGES.cancel.update, { args: [message] }));
+      },
+    });
+    giveUp(new Error('nobody waits any more'));
+    expect(run.status).toBe(status);
+    expect(payloadsOf(run, 'agent.toolCalled')).toMatchObject([{ sideEffects: true }]);
+    expect(payloadsOf(run, 'agent.toolReturned')).toMatchObject([
+      {
+        status: 'error',
+        error: {
+          code: 'effect_in_doubt',
+          message: `It is not known whether the effect happened. ${why}`,
+        },
+      },
+    ]);
+  },
+);

@@ -15,7 +15,8 @@
 //   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
 //   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
 //   What a fork inherits (epoch 0) was performed under another key: in doubt, it is no idempotent tool's to repeat.
-//   `recall` tells what the column "other tool" says, and claims nothing.
+//   `recall` tells what the column "other tool" says, and claims nothing. `force` is a human's word: of another epoch than
+//   the row's it forces nothing.
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import {
@@ -212,15 +213,20 @@ async function claimFound(
   found: Found,
 ): Promise<EffectClaim> {
   const isSameKey = found.epoch > INHERITED_EPOCH;
-  const mayRepeat = (options.idempotent && isSameKey) || options.force === true;
+  const isForced = isWordOn(found, options.force);
+  const mayRepeat = (options.idempotent && isSameKey) || isForced;
   const isUnknown =
     found.state === 'in-doubt' ||
     (found.state === 'claimed' && found.lease_until_ms <= found.now_ms);
   const known = isUnknown && mayRepeat ? undefined : await recallFound(tx, found);
   if (known) return known;
   // A human's word has settled the doubt; that a tool is idempotent has not.
-  const inDoubt = isUnknown && options.force !== true;
+  const inDoubt = isUnknown && !isForced;
   return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs, inDoubt });
+}
+
+function isWordOn({ epoch }: Found, word: ClaimOptions['force']): boolean {
+  return word === 'settles' || (word !== undefined && word.epoch === epoch);
 }
 
 async function claimAgain(
@@ -250,7 +256,7 @@ async function standsInTheWay(
   tx: Transaction,
   { identity, attempt, options }: Ask,
 ): Promise<'attempt' | 'doubt' | undefined> {
-  if (options.idempotent || options.force === true) return undefined;
+  if (options.idempotent || options.force !== undefined) return undefined;
   const [found] = await tx.query<{ is_same: boolean }>(
     `SELECT args_hash = $7 AND attempt = $6 AS is_same FROM effects
      WHERE tenant_id = $1 AND run_id = $2 AND node_id = $3 AND visit = $4 AND tool_id = $5
