@@ -1,7 +1,7 @@
 // callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; RFC 0002 §B, RFC 0002 §A14). The
 // surface is checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A
 // call that is refused now may have been performed before: what the ledger knows is told first (architecture §5).
-import type { ErrorCode } from '../src/rules/errors.ts';
+import { codeOf, isOutage, type ErrorCode } from '../src/rules/errors.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import type { JsonValue } from '../src/rules/json.ts';
@@ -61,14 +61,27 @@ export async function knownCall(
   input: CallToolInput,
   code: ErrorCode,
 ): Promise<Result | undefined> {
-  // Of a run that has ended nobody is asked. A branch by its record performs nothing.
-  if (code === 'run_state_conflict' || input.recordedBy) return undefined;
-  const { tenant } = input.context;
+  // Of a run that has ended nobody is asked. A branch by its record performs nothing, unless somebody said so.
+  if (code === 'run_state_conflict' || (input.recordedBy && !input.resolution)) return undefined;
   const { toolId } = input.call;
-  const tool = (await ports.tools.find(tenant, [toolId])).get(toolId);
+  const tool = input.tools.includes(toolId) ? await toolNow(ports, input) : undefined;
   const effect = { ports, input, tool };
   const known = await effectBehindFailure(effect);
+  if (known?.kind === 'in-doubt' && !tool)
+    return { output: { ...known, refused: true }, events: [] };
   return known && told(effect, known);
+}
+
+/** Undefined where it cannot be found now: what its effect came to is told all the same. */
+async function toolNow(ports: ActivityPorts, { context, call }: CallToolInput) {
+  const { toolId } = call;
+  try {
+    return (await ports.tools.find(context.tenant, [toolId])).get(toolId);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== undefined && isOutage(code)) throw error;
+    return undefined;
+  }
 }
 
 function refusalOf(tool: Tool | undefined, input: CallToolInput): Refusal | undefined {

@@ -9,7 +9,7 @@ import type { CohortActivities } from './contract.ts';
 import { guarded } from './failures.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
-import { toldLast } from './tries.ts';
+import { lastDetails } from './tries.ts';
 
 /** Tries that one member may fail with, which find what earlier ones did. */
 const MEMBER_TRIES = 50;
@@ -111,7 +111,7 @@ class Spent {
   #lookedAtMs = performance.now();
 
   constructor() {
-    const told = toldLast();
+    const told = lastDetails();
     this.ms = typeof told === 'number' ? told : 0;
   }
 

@@ -3,14 +3,7 @@
 // is the last is decided here, by the step's own failures alone.
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import {
-  codeOf,
-  ERRORS,
-  HostError,
-  isErrorCode,
-  isOutage,
-  type ErrorCode,
-} from '../src/rules/errors.ts';
+import { codeOf, ERRORS, isErrorCode, isOutage, type ErrorCode } from '../src/rules/errors.ts';
 import { isAgentTaskQueue } from '../src/rules/run-input.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -18,6 +11,10 @@ import { beginTry, LOST_TRIES, lostTries, noteEnd, OWN_TRIES, ownFailures } from
 
 /** Longest failure message in bytes: it travels in history. */
 const MESSAGE_BYTES = 2048;
+/** Failures beyond its own tries that a step may have in looking at what stands in place of its last one. */
+const LOOKS = 20;
+/** ms after which another worker may take a step that was handed back. */
+const HANDED_BACK_MS = 500;
 /** Longest delay in ms that a failure may ask for before the next try. */
 const MAX_RETRY_DELAY_MS = 60_000;
 
@@ -44,10 +41,7 @@ type GuardPorts = Pick<ActivityPorts, 'logger' | 'redactor' | 'watch'>;
 export interface Guard<Result> {
   /** Tries that the step itself may fail with; absent: OWN_TRIES. */
   readonly tries?: number;
-  /**
-   * Before the activity fails for good: what it comes to in the place of the failure. Undefined: it fails. An outage
-   * meanwhile is waited for.
-   */
+  /** Asked before the activity fails for good: its result in place of the failure, or undefined where it does fail. */
   readonly instead?: (code: ErrorCode) => Promise<Result | undefined>;
 }
 
@@ -59,18 +53,17 @@ export async function guarded<Result>(
 ): Promise<Result> {
   beginTry();
   const ended = await guardedOnce(ports, async () => {
-    // Known to be away: it is not looked for once more, each time for seconds.
-    if (!ports.watch.isThere()) throw new HostError('service_unavailable');
+    if (!ports.watch.isThere()) throw handedBack();
     if (tries < Infinity && lostTries() >= LOST_TRIES) throw lostFailure();
     return { result: await body() };
   });
   if ('result' in ended) return ended.result;
-  const failed = counted(ports, ended.failure, tries);
+  const failed = countFailure(ports, ended.failure, tries);
   const { type, nonRetryable } = failed;
   if (!nonRetryable || !instead) throw failed;
   const code = typeof type === 'string' && isErrorCode(type) ? type : 'internal_error';
   const known = await guardedOnce(ports, async () => ({ result: await instead(code) }));
-  if ('failure' in known) throw counted(ports, known.failure, tries);
+  if ('failure' in known) throw countFailure(ports, known.failure, tries + LOOKS);
   if (known.result === undefined) throw failed;
   return known.result;
 }
@@ -91,15 +84,27 @@ async function guardedOnce<Result>(
   }
 }
 
+/**
+ * The database is known to be away: the step is not begun, and whoever polls next takes it. A queue of an agent may have no
+ * other worker: there it rests as behind any failure.
+ */
+function handedBack(): ApplicationFailure {
+  const isQueued = isAgentTaskQueue(Context.current().info.taskQueue);
+  return failure('service_unavailable', isQueued ? {} : { retryAfterMs: HANDED_BACK_MS });
+}
+
 function lostFailure(): ApplicationFailure {
   return failure('internal_error', {
-    message: `${LOST_TRIES} workers were lost while they did this. It is not begun again.`,
+    message: `${LOST_TRIES} tries ended without a word: their workers died, or took too long. No other is begun.`,
     retryable: false,
   });
 }
 
-/** The last one where the step has failed often enough by itself; else how this try ends is told to those behind it. */
-function counted(
+/**
+ * The failure as it leaves. It is final where the step has failed often enough by itself; else later tries are told how this
+ * one ended.
+ */
+function countFailure(
   { watch }: GuardPorts,
   failed: ApplicationFailure,
   tries: number,

@@ -1,7 +1,7 @@
 // Heartbeats of long activities (architecture §4): they bound recovery after a crash and bring cancellation here.
 import { Context } from '@temporalio/activity';
 import type { JsonValue } from '../src/rules/json.ts';
-import { beat, note } from './tries.ts';
+import { beat, noteDetails } from './tries.ts';
 
 /** ms between heartbeats; well under HEARTBEAT_TIMEOUT_MS. */
 const HEARTBEAT_INTERVAL_MS = 1_000;
@@ -15,7 +15,7 @@ export async function beating<Result>(
   const timer = setInterval(beat, HEARTBEAT_INTERVAL_MS);
   try {
     // Also what comes late, from outside the activity.
-    return await body((details) => note(context, details));
+    return await body((details) => noteDetails(context, details));
   } finally {
     clearInterval(timer);
   }

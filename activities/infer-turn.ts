@@ -24,12 +24,13 @@ import {
   type ParsedDecision,
 } from './decision.ts';
 import { handoffTool, loadHandoffs, readHandoff, type Handoffs } from './handoffs.ts';
+import { abortAfter } from '../src/system/time.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 import { placeOf } from './place.ts';
 import { composeFirst } from './prompts.ts';
 import { openReasoning, reasonedEvent, reasoningBytes } from './reasoning-writer.ts';
-import { stored } from './stored.ts';
+import { untilStored } from './until-stored.ts';
 import { appendTranscript, linkCalls, loadTranscript, readJson } from './transcript.ts';
 import { msLeft } from './tries.ts';
 
@@ -64,7 +65,7 @@ export async function inferTurn(
     };
     const run = input.context;
     const said = [...added, assistant];
-    const transcript = await stored(() =>
+    const transcript = await untilStored(() =>
       appendTranscript({ content, run }, input.transcript, said),
     );
     return {
@@ -157,9 +158,9 @@ async function inferLive(
   if (input.said !== undefined) return { response: saidBy(request, input.said), reasoning: '' };
   const live = input.verbosity === 'off' ? undefined : await openReasoning(ports, input);
   const tooLarge = new AbortController();
-  const tooLong = AbortSignal.timeout(msLeft());
+  const tooLong = abortAfter(msLeft());
   const { cancellationSignal } = Context.current();
-  const signal = AbortSignal.any([cancellationSignal, tooLarge.signal, tooLong]);
+  const signal = AbortSignal.any([cancellationSignal, tooLarge.signal, tooLong.signal]);
   let said = 0;
   const onReasoning = (piece: string): void => {
     said += utf8Length(piece);
@@ -171,14 +172,17 @@ async function inferLive(
       .get(request.provider)
       .infer(request, { signal, onReasoning });
     checkSize(response);
-    const deltas = live && (await stored(() => live.close()));
+    const deltas = live && (await untilStored(() => live.close()));
     const reasoning = live?.text ?? ports.redactor.text(response.reasoning);
     return { response, reasoning, ...(deltas ? { deltas } : {}) };
   } catch (error) {
     await live?.abandon();
     if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
-    if (tooLong.aborted) throw new HostError('model_unavailable', { reason: TOO_LONG }, error);
+    if (tooLong.signal.aborted)
+      throw new HostError('model_unavailable', { reason: TOO_LONG }, error);
     throw error;
+  } finally {
+    tooLong.clear();
   }
 }
 

@@ -21,12 +21,13 @@ import {
   type EffectRecall,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
+import { abortAfter, within } from '../src/system/time.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';
 import type { ActivityPorts } from './ports.ts';
 import { readToolFailure, toolError, type FailedCall, type ToolError } from './tool-errors.ts';
-import { stored } from './stored.ts';
+import { untilStored } from './until-stored.ts';
 import { readJson, writeJson } from './transcript.ts';
 import { ownFailures } from './tries.ts';
 
@@ -38,6 +39,8 @@ const LEASE_RENEWAL_MS = 3_000;
 const BUSY_MARGIN_MS = 250;
 /** Tries of the tool's own after which a failure that could be tried again is told to the model instead. */
 const MAX_TOOL_TRIES = 4;
+/** ms that a reconcile hook has behind its time to say what it knows. */
+const RECONCILE_GRACE_MS = 1_000;
 /** Largest outcome of a tool in bytes of JSON. */
 const OUTCOME_BYTES = 8 * 1024 * 1024;
 
@@ -94,7 +97,7 @@ async function settleUnreached(effect: Effect): Promise<EffectResult> {
   if (known) return known;
   const claim = await claimEffect(effect, undefined);
   return claim.kind === 'perform'
-    ? settleFailed(effect, claim, toolError('agent_unavailable'))
+    ? untilStored(() => settleFailed(effect, claim, toolError('agent_unavailable')))
     : follow(effect, claim);
 }
 
@@ -200,20 +203,20 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
   if (answer.kind === 'answered') {
     const outcome = ports.redactor.json(answer.outcome ?? null);
     const fault = outcomeFault(tool, outcome);
-    const result = await stored<Settled>(() =>
+    const result = await untilStored<Settled>(() =>
       fault ? settleFailed(effect, claim, fault) : settleDone(effect, claim, outcome),
     );
     return { ...result, durationMs };
   }
   if (answer.kind === 'final') {
     const { error } = answer;
-    return { ...(await stored(() => settleFailed(effect, claim, error))), durationMs };
+    return { ...(await untilStored(() => settleFailed(effect, claim, error))), durationMs };
   }
   const { effectId, epoch } = claim;
   // What an earlier try may have done is not undone by one that did not get as far.
   const isUnknown = answer.kind === 'unknown' || claim.inDoubt;
   const state = isUnknown ? 'in-doubt' : 'failed-before-send';
-  await stored(() => ports.stores.effects.settle(effectId, epoch, state));
+  await untilStored(() => ports.stores.effects.settle(effectId, epoch, state));
   Context.current().cancellationSignal.throwIfAborted();
   // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
   // call has ended is not: a call that kills its agent must not do so for ever.
@@ -403,12 +406,16 @@ async function askTool(
 ): Promise<Awaited<ReturnType<NonNullable<Tool['reconcile']>>>> {
   const { ports, tool, input } = effect;
   if (!tool?.reconcile) return 'unknown';
-  const signal = AbortSignal.any([
-    Context.current().cancellationSignal,
-    AbortSignal.timeout(tool.timeoutMs),
-  ]);
+  const limit = abortAfter(tool.timeoutMs, new HostError('tool_timeout'));
+  const signal = AbortSignal.any([Context.current().cancellationSignal, limit.signal]);
+  const context = { ...contextOf(effect, effectId), signal };
   try {
-    return await tool.reconcile(input.call.arguments, { ...contextOf(effect, effectId), signal });
+    // A hook that does not heed its signal is left.
+    return await within(
+      tool.timeoutMs + RECONCILE_GRACE_MS,
+      tool.reconcile(input.call.arguments, context),
+      () => 'unknown' as const,
+    );
   } catch (error) {
     Context.current().cancellationSignal.throwIfAborted();
     ports.logger.warn('A reconcile hook failed.', {
@@ -416,5 +423,7 @@ async function askTool(
       error: ports.redactor.text(String(error)),
     });
     return 'unknown';
+  } finally {
+    limit.clear();
   }
 }

@@ -1,26 +1,25 @@
-// What earlier tries of an activity came to (architecture §4.1). Temporal counts tries, whatever ended them; here those count
-// that the step failed with by itself. That the host's own database, content store or Temporal was away counts for
-// nothing: the step waits, within the time of its node and its run. The counts travel in the heartbeat's details, which
-// outlive a failed try and a dead worker.
+// How earlier tries of an activity ended (architecture §4.1). Temporal counts all tries. Here only failures of the step itself
+// count: while the host's own database, content store or Temporal is away the step waits, within the time of its node
+// and its run. The counts travel in the heartbeat's details, which survive a failed try and a dead worker.
 import { Context } from '@temporalio/activity';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { nowMs } from '../src/system/time.ts';
 
-/** Tries of a step, those not counted that an outage ended. */
+/** Failures of its own that end a step. */
 export const OWN_TRIES = 6;
-/** Tries that ended with their worker; a step that ends each worker which takes it must not do so for ever. */
+/** Tries without a word of their end, that end a step: one that kills each worker that takes it must not do so for ever. */
 export const LOST_TRIES = 50;
 
-/** ms before Temporal ends a try, behind which it begins nothing: one look at the store takes so long at most. */
+/** A try begins nothing in its last ms: one look at the store takes so long at most. */
 const MARGIN_MS = 15_000;
 const began = new WeakMap<Context, number>();
 
-/** How tries ended, each told before its end; of those that are not told here the worker was lost. */
+/** How tries ended, each noted before its end. A try that noted nothing lost its worker, or ran out of time. */
 type Tally = { readonly failures: number; readonly outages: number };
 
 const NONE: Tally = { failures: 0, outages: 0 };
-/** Newest details that an activity told of itself. */
-const told = new WeakMap<Context, JsonValue>();
+/** Newest details of each activity that is at work. */
+const details = new WeakMap<Context, JsonValue>();
 
 /** First thing of a try: its time runs from here. */
 export function beginTry(): void {
@@ -43,19 +42,19 @@ function tally(): Tally {
   return { ...NONE, ...(before().tries as Tally | undefined) };
 }
 
-/** What an earlier try, or this one, told of itself last. */
-export function toldLast(): JsonValue | undefined {
-  return told.get(Context.current()) ?? before().told;
+/** The details that this try, or else an earlier one, told last. */
+export function lastDetails(): JsonValue | undefined {
+  return details.get(Context.current()) ?? before().told;
 }
 
 /** Takes what the activity of `context` tells of itself; the next heartbeat brings it to Temporal. */
-export function note(context: Context, details: JsonValue): void {
-  told.set(context, details);
+export function noteDetails(context: Context, newest: JsonValue): void {
+  details.set(context, newest);
 }
 
-/** A sign of life: with it goes what must outlive this try. */
+/** A sign of life, with what must survive this try. */
 export function beat(tries: Tally = tally()): void {
-  const last = toldLast();
+  const last = lastDetails();
   Context.current().heartbeat({ tries, ...(last === undefined ? {} : { told: last }) });
 }
 
@@ -70,7 +69,7 @@ export function lostTries(): number {
   return Context.current().info.attempt - 1 - failures - outages;
 }
 
-/** To be told right before this try ends so: a later one counts with it. */
+/** To be called right before this try ends so. */
 export function noteEnd(how: keyof Tally): void {
   const counted = tally();
   beat({ ...counted, [how]: counted[how] + 1 });

@@ -5,13 +5,29 @@ import {
   TimeoutFailure,
   isCancellation,
 } from '@temporalio/workflow';
+import { isErrorCode, isOutage } from '../src/rules/errors.ts';
 
-/** No worker took the step in time, or none finished it before its whole time was over. */
+/**
+ * No worker took the step in time, or none finished it before its whole time was over: of a try that would have had a next one
+ * the server tells the failure itself.
+ */
 export function isUnreached(error: unknown): boolean {
   if (!(error instanceof ActivityFailure)) return false;
-  const { cause } = error;
-  const type = cause instanceof TimeoutFailure ? cause.timeoutType : undefined;
-  return type === 'SCHEDULE_TO_START' || type === 'SCHEDULE_TO_CLOSE';
+  const { cause, retryState } = error;
+  if (!(cause instanceof TimeoutFailure)) return retryState === 'TIMEOUT';
+  const { timeoutType } = cause;
+  return timeoutType === 'SCHEDULE_TO_START' || timeoutType === 'SCHEDULE_TO_CLOSE';
+}
+
+/** The last try of a step whose whole time is over met an outage (architecture §4.1). */
+export function endedInOutage(error: unknown): boolean {
+  const code = isUnreached(error) ? failureOf(error)?.code : undefined;
+  return code !== undefined && isErrorCode(code) && isOutage(code);
+}
+
+/** The step would have been tried again, had nobody cancelled it meanwhile. */
+export function wasCancelledBetweenTries(error: unknown): boolean {
+  return error instanceof ActivityFailure && error.retryState === 'CANCEL_REQUESTED';
 }
 
 /** The step was cancelled, but its activity ended well within the grace: its events are admitted, its block is closed. */

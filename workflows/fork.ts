@@ -7,7 +7,7 @@
 //   whole   everything                        rests: there is nothing but the record (replays of bundles)
 //
 // The first difference ends the fork, or a branch lives from there (divergence.ts).
-import { ApplicationFailure, CancellationScope } from '@temporalio/workflow';
+import { ApplicationFailure, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import { MESSAGES } from '../src/rules/messages.ts';
 import {
@@ -21,23 +21,27 @@ import {
   wholeBatches,
   type Stimulus,
 } from '../src/rules/recording.ts';
-import { madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
+import { durationLimitMs, madeAtMs, type ForkOf, type RunInput } from '../src/rules/run-input.ts';
 import { renameChildren, shiftChildren } from './child-forks.ts';
 import { Comparison, namesBeside, performedBy } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
 import { breakOff, stateApart, watchRecord, type Played } from './divergence.ts';
 import { restoredRunState, type RunState } from './frames.ts';
-import { failureOf } from './failures.ts';
+import { failureOf, isUnreached } from './failures.ts';
 import { compareWith, emit, endJournal, noteLive } from './journal.ts';
-import { forkChildren, liveSteps, readRecording } from './live-steps.ts';
+import { forkChildren, liveSteps, readRecording, spared } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { tellNobody } from './rehearsal.ts';
 import { recordedSteps } from './recorded-steps.ts';
-import { leaveFrames } from './schedule.ts';
+import { durationError, leaveFrames } from './schedule.ts';
 import { isCrowded, type Steps } from './steps.ts';
 
 /** Pages of one recording. */
 const MAX_PAGES = 2_000;
+/** Time in ms that loading the record may take besides the run's own: that runs from when the record is there. */
+const LOAD_LIMIT_MS = 600_000;
+/** Time in ms that a cancel leaves for it: then the fork ends without. */
+const LOAD_GRACE_MS = 30_000;
 /** Batches that are delivered in one workflow task. */
 const BATCHES_PER_TASK = 100;
 
@@ -51,9 +55,11 @@ export interface Fork extends Played {
 export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | undefined> {
   if (input.carried !== undefined) return undefined;
   const steps = recordedSteps(liveSteps());
-  const recording = await CancellationScope.nonCancellable(() => made(input, asked)).catch(
-    endUnread,
-  );
+  const limitMs = durationLimitMs(input);
+  const recording = await spared(
+    () => made(input, asked, limitMs + LOAD_LIMIT_MS),
+    LOAD_GRACE_MS,
+  ).catch((error: unknown) => endUnread(error, limitMs));
   const fork = { ...asked, fromSeq: ownFrom(asked, recording.entries) };
   const given = givenOf(fork, recording);
   const comparison = new Comparison(input.runId, { fork, entries: recording.entries });
@@ -64,32 +70,45 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
 }
 
 /** The fork says why it is none, and ends. */
-function endUnread(error: unknown): never {
-  const cause = failureOf(error);
-  if (!cause) throw error;
-  const code = 'replay_source_missing';
-  const message = 'The record of the source cannot be read.';
-  const details = { cause: cause.code, reason: cause.message };
-  const payload = { error: { code, message, details } };
-  emit('run.failed', payload, { key: TERMINAL_KEY });
+function endUnread(failed: unknown, limitMs: number): never {
+  if (isCancellation(failed)) {
+    emit('run.cancelled', {}, { key: TERMINAL_KEY });
+    endJournal('cancelled');
+    throw new CancelledFailure('cancelled');
+  }
+  const cause = failureOf(failed);
+  if (!cause) throw failed;
+  const error = isUnreached(failed)
+    ? { ...durationError(limitMs, limitMs + 1) }
+    : {
+        code: 'replay_source_missing',
+        message: 'The record of the source cannot be read.',
+        details: { cause: cause.code, reason: cause.message },
+      };
+  emit('run.failed', { error }, { key: TERMINAL_KEY });
   endJournal('failed');
+  const { code } = error;
   throw ApplicationFailure.create({ type: code, message: code, nonRetryable: true });
 }
 
 /** Its children first: no log of this run ends by then, so that none of them comes too late. */
-async function made(input: RunInput, fork: ForkOf): Promise<Recording> {
+async function made(input: RunInput, fork: ForkOf, limitMs: number): Promise<Recording> {
   const { runId, tenant } = input;
-  if (fork.hasChildren) await forkChildren({ runId, tenant, fork });
-  return read(input, fork);
+  if (fork.hasChildren) await forkChildren({ runId, tenant, fork }, limitMs);
+  return read(input, fork, limitMs);
 }
 
-async function read({ runId, tenant, header }: RunInput, fork: ForkOf): Promise<Recording> {
+async function read(
+  { runId, tenant, header }: RunInput,
+  fork: ForkOf,
+  limitMs: number,
+): Promise<Recording> {
   const batches: Batch[] = [];
   const entries: RecordedEntry[] = [];
   for (let page = 0, isLast = false; !isLast && page < MAX_PAGES; page++) {
     const { startedBy } = header;
     const asked = { runId, tenant, fork, page, ...(startedBy ? { startedBy } : {}) };
-    const recording = await readRecording(asked);
+    const recording = await readRecording(asked, limitMs);
     batches.push(...recording.batches);
     entries.push(...recording.entries);
     ({ isLast } = recording);

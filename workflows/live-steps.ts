@@ -5,6 +5,7 @@ import {
   ActivityCancellationType,
   ApplicationFailure,
   CancellationScope,
+  CancelledFailure,
   condition,
   currentUpdateInfo,
   defineSignal,
@@ -33,7 +34,11 @@ import {
 import { FAMILY_OPTIONS, optionsOf, RECORDING_OPTIONS } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
-import { CancelledAfterResult, CancelledBeforeStart } from './failures.ts';
+import {
+  CancelledAfterResult,
+  CancelledBeforeStart,
+  wasCancelledBetweenTries,
+} from './failures.ts';
 import { admit, isBeginning, spend } from './journal.ts';
 import { rest } from './pause.ts';
 import {
@@ -171,6 +176,10 @@ async function runStep<Name extends ActivityName>(
     // What happened stands in the log; what would follow from it does not happen any more.
     if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
     return result.output;
+  } catch (error) {
+    // Why its last try failed is nothing that happened to the run.
+    if (wasCancelledBetweenTries(error)) throw new CancelledFailure('cancelled between two tries');
+    throw error;
   } finally {
     run.inFlight--;
     if (queued) run.queued.delete(queued);
@@ -226,6 +235,15 @@ export function withGrace<T>(result: Promise<T>, rests: () => Promise<unknown>):
       );
     });
   });
+}
+
+/** Work that a cancel leaves `graceMs` more; then it is cancelled. */
+export function spared<T>(work: () => Promise<T>, graceMs: number): Promise<T> {
+  const scope = new CancellationScope({ cancellable: true, parent: shield() });
+  CancellationScope.current().cancelRequested.catch(() => {
+    void CancellationScope.nonCancellable(() => sleep(graceMs)).then(() => scope.cancel());
+  });
+  return scope.run(work);
 }
 
 /** A parent that hands no cancellation down. */
@@ -300,8 +318,12 @@ export async function nothingMoves(): Promise<void> {
 }
 
 /** A page of what a fork is made from: an activity that belongs to no node. */
-export async function readRecording(input: ReadRecordingInput): Promise<RecordingPage> {
-  const options = { ...RECORDING_OPTIONS, activityId: `fork/page${input.page}` };
+export async function readRecording(
+  input: ReadRecordingInput,
+  scheduleToCloseTimeout: number,
+): Promise<RecordingPage> {
+  const activityId = `fork/page${input.page}`;
+  const options = { ...RECORDING_OPTIONS, scheduleToCloseTimeout, activityId };
   const { recording } = await scheduleActivity<StepResult>('readRecording', [input], options);
   if (!recording)
     throw ApplicationFailure.nonRetryable('a page of the recording is none', 'internal_error');
@@ -309,7 +331,10 @@ export async function readRecording(input: ReadRecordingInput): Promise<Recordin
 }
 
 /** The child runs that a fork has of its source: they are there when this has ended, or none of its run is. */
-export async function forkChildren(input: ForkChildrenInput): Promise<void> {
-  const options = { ...FAMILY_OPTIONS, activityId: 'fork/children' };
+export async function forkChildren(
+  input: ForkChildrenInput,
+  scheduleToCloseTimeout: number,
+): Promise<void> {
+  const options = { ...FAMILY_OPTIONS, scheduleToCloseTimeout, activityId: 'fork/children' };
   await scheduleActivity<StepResult>('forkChildren', [input], options);
 }

@@ -19,7 +19,14 @@ import {
   type Wanted,
 } from './child-runs.ts';
 import { nodeFailure, type Visit } from './context.ts';
-import { failureOf, isUnreached, mayStream, settled, StepDropped } from './failures.ts';
+import {
+  endedInOutage,
+  failureOf,
+  isUnreached,
+  mayStream,
+  settled,
+  StepDropped,
+} from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
 import { approvalSchema } from './approvals.ts';
 import { interrupt, type InterruptRequest } from './interrupts.ts';
@@ -191,6 +198,11 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   } catch (error) {
     if (isUnreached(error)) {
       call.rounds++;
+      // Nobody looked for the agent while what the host stands on was away: the call waits anew.
+      if (endedInOutage(error)) {
+        await sealCall(placed, name);
+        return callTool(placed);
+      }
       call.unreached = { waited: name };
       return giveUp(placed, call.unreached);
     }

@@ -185,29 +185,29 @@ export async function openDatabase(
   return stores;
 }
 
-/** Whether the database is there: a worker that lost it takes no step until it is back (architecture §4.1). */
+/** Whether the stores are there: a worker that lost one hands out no places for steps (architecture §4.1). */
 export function watchStore(
   { logger, parts }: Pick<HostOptions, 'logger' | 'parts'>,
   started: Started,
-  stores: Pick<Stores, 'ping'>,
+  stores: Pick<Stores, 'probe'>,
 ): Watch {
   const [without, again] = parts.worker
-    ? [': no step of a run is taken here until it is back', ': steps of runs are taken again']
+    ? [': no more steps of runs are taken here until it is back', ': steps of runs are taken again']
     : ['', ''];
   const watch = startWatch({
-    ask: () => stores.ping(),
+    ask: () => stores.probe(),
     onChange: (isThere, error) =>
       isThere
-        ? logger.info(`the database is back${again}`)
-        : logger.warn(`the database is away${without}`, { error }),
+        ? logger.info(`the database and the content store are back${again}`)
+        : logger.warn(`the database or the content store is away${without}`, { error }),
   });
-  started.add('watch of the database', STOP_LIMITS.database, () => watch.stop());
+  started.add('watch of the stores', STOP_LIMITS.database, () => watch.stop());
   return watch;
 }
 
 /** Runs and their logs. */
 export interface RunParts {
-  /** Of the database. */
+  /** Of the stores. */
   readonly watch: Watch;
   readonly temporal: Temporal;
   readonly stores: Stores;

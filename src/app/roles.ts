@@ -360,7 +360,7 @@ const health: Role<LateNeeds> = {
 function workerState({ worker, watch }: LateNeeds): (() => WorkerState) | undefined {
   if (!worker) return undefined;
   return () => {
-    if (!watch.isThere()) return 'waits-for-database';
+    if (!watch.isThere()) return 'waits-for-store';
     return worker.running() ? 'ok' : 'waits-for-temporal';
   };
 }

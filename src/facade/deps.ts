@@ -66,7 +66,7 @@ export interface FacadeConfig extends RunSettings {
 }
 
 /** A worker that is not ok takes no step of a run. */
-export type WorkerState = 'ok' | 'waits-for-database' | 'waits-for-temporal';
+export type WorkerState = 'ok' | 'waits-for-store' | 'waits-for-temporal';
 
 export interface FacadeDeps {
   /** Of logs it sees no store but `log`. */

@@ -5,6 +5,8 @@ import { ALIVE, readinessOf, type ReadinessParts } from './routes/health.ts';
 
 /** Time in ms that a client may take for its request. */
 const REQUEST_TIMEOUT_MS = 5_000;
+/** ms between two looks for clients that are too slow. */
+const CHECK_MS = 1_000;
 /** Connections at once. */
 const MAX_CONNECTIONS = 64;
 
@@ -14,21 +16,26 @@ export async function listenForHealth(
   address: { host: string; port: number },
 ): Promise<Listening> {
   const look = readinessOf(parts);
-  let isDraining = false;
-  const limits = { headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
+  const limits = {
+    headersTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_MS,
+  };
   const server = createServer(limits, (request, response) => {
     request.resume();
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const path = isRead ? request.url?.split('?', 1)[0] : undefined;
     if (path === '/healthz') return answer(response, { status: 200, body: ALIVE });
     if (path !== '/readyz') return answer(response, { status: 404, body: { error: 'not_found' } });
-    void look(isDraining).then(
+    void look(false).then(
       (told) => answer(response, told),
       () => answer(response, { status: 503, body: { status: 'not-ready' } }),
     );
   });
   server.maxConnections = MAX_CONNECTIONS;
-  return listenOn(server, address, () => void (isDraining = true));
+  server.setTimeout(REQUEST_TIMEOUT_MS);
+  // While the process ends nobody is answered here: that says it.
+  return listenOn(server, address, () => server.closeAllConnections());
 }
 
 function answer(response: ServerResponse, told: { status: number; body: object }): void {

@@ -301,7 +301,7 @@ const INLINE: JsonObject = {
       temporal: text,
       engine: text,
       database: text,
-      worker: { enum: ['ok', 'waits-for-database', 'waits-for-temporal'] },
+      worker: { enum: ['ok', 'waits-for-store', 'waits-for-temporal'] },
       projection: {
         oneOf: [{ const: 'ok' }, { type: 'object', additionalProperties: { type: 'integer' } }],
       },

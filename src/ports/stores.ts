@@ -38,5 +38,7 @@ export interface Stores {
   readonly subjectKeys: SubjectKeys;
   /** Throws HostError service_unavailable when the database does not answer within 2 s. */
   ping(): Promise<void>;
+  /** As `ping`, and the content store takes writes, too: a worker without either takes no step. */
+  probe(): Promise<void>;
   close(): Promise<void>;
 }

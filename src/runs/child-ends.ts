@@ -1,6 +1,7 @@
 // What a child's log tells of its end, whoever asks (RFC 0007).
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { Fresh } from '../log/log.ts';
+import type { Head } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 
@@ -8,6 +9,11 @@ import type { RunsDeps } from './deps.ts';
 export const BY_RUN = 'run:';
 
 /** A log that is gone comes back, since it can be rebuilt: service_unavailable until then. */
+/** Why a log that was not read fresh is not: what is gone for good, or else an outage. */
+export function staleness({ problem }: Pick<Head, 'problem'>): HostError {
+  return new HostError(problem === 'history_missing' ? problem : 'service_unavailable');
+}
+
 export function freshLog(log: Pick<RunsDeps['log'], 'fresh'>, row: RunRow): Promise<Fresh> {
   return log.fresh(row).catch((error: unknown) => {
     throw codeOf(error) === 'run_not_found' ? new HostError('service_unavailable') : error;

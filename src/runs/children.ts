@@ -13,7 +13,7 @@ import type { RunRef, RunRow } from '../ports/runs.ts';
 import { foldedRun } from '../log/fold.ts';
 import { keepTimeBelow, type Below, type BelowRequest } from './below-clock.ts';
 import { cancelRun } from './cancel.ts';
-import { BY_RUN, freshLog } from './child-ends.ts';
+import { BY_RUN, freshLog, staleness } from './child-ends.ts';
 import { breached, childInputFor, type Refused } from './child-input.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { forkChildren } from './fork-children.ts';
@@ -144,7 +144,7 @@ async function endOfChild(
   if (row?.input.header.parentRunId !== parent.runId) return 'lost';
   const { head, stale } = await freshLog(log, row);
   if (!head.closed) {
-    if (stale) throw new HostError('service_unavailable');
+    if (stale) throw staleness(head);
     return undefined;
   }
   if (isTaken) await stores.families.endTaken(row);

@@ -8,6 +8,7 @@ import { childRunIdOf } from '../rules/ids.ts';
 import type { Recording } from '../rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunHeader, type RunInput } from '../rules/run-input.ts';
 import type { NewRun, RunRef, RunRow } from '../ports/runs.ts';
+import { staleness } from './child-ends.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { forkedAs, rowsOf } from './fork.ts';
 import { startNew, startRun } from './start.ts';
@@ -76,15 +77,14 @@ async function childFork(
   const { header } = child.input;
   const runId = childRunIdOf(parent.runId, header.causationId ?? '', 0);
   const { head, stale } = await deps.log.fresh(child);
-  if (stale) throw new HostError('service_unavailable');
+  if (stale) throw staleness(head);
   if (isUnread(child.input, head))
-    throw new HostError('replay_source_missing', {
+    // It ends by itself, and then there is a record: it is waited for.
+    throw new HostError('service_unavailable', {
       ...{
         childRunId: child.runId,
         reason: 'A child run there is a fork whose record is still played.',
       },
-      // It ends by itself, and then there is one.
-      retryable: true,
     });
   const rows = await rowsOf(deps, child, head.nextSequence);
   const timesMs = rows.map(({ timestampMs }) => timestampMs);

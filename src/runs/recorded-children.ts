@@ -17,7 +17,7 @@ import type { LogRow } from '../ports/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { WorkflowChainEventPayload } from '../../schemas/types.generated.ts';
 import { childInputFor } from './child-input.ts';
-import { BY_RUN, freshLog } from './child-ends.ts';
+import { BY_RUN, freshLog, staleness } from './child-ends.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { logsBehind } from './recorded-logs.ts';
 
@@ -216,7 +216,7 @@ async function startOf(
   if (erasedAtMs !== undefined)
     throw missing(callId, 'What the child run came to has been erased.');
   if (!closed || lastTimestampMs > atMs) {
-    if (stale) throw new HostError('service_unavailable');
+    if (stale) throw staleness(head);
     throw missing(callId, 'The child run had not ended where the record of the source ends.');
   }
   const { runId: childRunId, workflowId } = row;

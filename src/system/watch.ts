@@ -5,6 +5,8 @@ import { Bell } from './time.ts';
 /** ms between two questions, while it is there, and while it is away. */
 const PACE_MS = 1_000;
 const PACE_AWAY_MS = 250;
+/** Questions in a row without an answer, behind which it is away: one that is busy answers the next. */
+const MISSES = 2;
 
 export interface Watch {
   isThere(): boolean;
@@ -30,10 +32,14 @@ export function startWatch({ ask, onChange }: WatchParts): Watch {
   const doubted = new Bell();
   const waiting = new Set<() => void>();
   let isThere = true;
+  let missed = 0;
 
   function note(error: unknown): void {
     const was = isThere;
-    isThere = error === undefined;
+    missed = error === undefined ? 0 : missed + 1;
+    isThere = missed === 0 || (was && missed < MISSES);
+    // One who did not answer is asked once more at once.
+    if (isThere && missed > 0) doubted.ring();
     if (was !== isThere) onChange(isThere, error);
     if (isThere) for (const wake of [...waiting]) wake();
   }

@@ -6,6 +6,7 @@ import { createActivities } from '../../activities/create-activities.ts';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { LOST_TRIES, OWN_TRIES } from '../../activities/tries.ts';
 import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
+import { agentTaskQueue } from '../../src/rules/run-input.ts';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
 import type { Model } from '../../src/ports/models.ts';
@@ -28,16 +29,19 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
+const DECIDES = { final: { decision: 'yes', confidence: 1 } };
+
 interface Tries {
   readonly failures: number;
   readonly outages: number;
 }
 
 /** A try behind others that ended so; those that are not among them lost their worker. `left`: ms that it has. */
-function tryBehind(tries: Tries, { lost = 0, left = 30_000 } = {}) {
+function tryBehind(tries: Tries, { lost = 0, left = 30_000, taskQueue = 'openwop' } = {}) {
   const env = activityEnvironment(1 + tries.failures + tries.outages + lost, {
     heartbeatDetails: { tries: { ...tries } },
     startToCloseTimeoutMs: left + 15_000,
+    taskQueue,
   });
   const beats: { tries: Tries }[] = [];
   env.on('heartbeat', (details: { tries: Tries }) => void beats.push(details));
@@ -119,12 +123,35 @@ describe('an outage is no fact of a run [I98]', () => {
 
   test('its tries have no number, and count for none of the step’s own', async () => {
     const outage = new Outage();
+    let doubts = 0;
     const rig = await createRig(outage.of(stores), { tools: [paying(async () => ({}))] });
+    const watch = { isThere: () => true, doubt: () => void doubts++ };
+    const activities = createActivities({ ...rig.ports, watch });
     outage.left = Infinity;
     const { env, last } = tryBehind({ failures: OWN_TRIES - 1, outages: 400 }, { left: 0 });
-    const failed = await failing(runActivity(rig, 'callTool', { input: input(rig), env }));
+    const failed = await failing(
+      runActivity({ activities }, 'callTool', { input: input(rig), env }),
+    );
     expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
     expect(last()).toEqual({ failures: OWN_TRIES - 1, outages: 401 });
+    expect(doubts).toBe(1);
+  });
+
+  test('a step that comes while the stores are known to be away is handed back unbegun', async () => {
+    const rig = await createRig(stores, { tools: [paying(async () => expect.fail())] });
+    const watch = { isThere: () => false, doubt: () => undefined };
+    const activities = createActivities({ ...rig.ports, watch });
+    const { env, last } = tryBehind({ failures: 0, outages: 2 });
+    const failed = await failing(
+      runActivity({ activities }, 'callTool', { input: input(rig), env }),
+    );
+    // Another worker may have it at once.
+    expect(failed).toMatchObject({ type: 'service_unavailable', nextRetryDelay: 500 });
+    expect(last()).toEqual({ failures: 0, outages: 3 });
+    const queued = tryBehind({ failures: 0, outages: 0 }, { taskQueue: agentTaskQueue('t', 'a') });
+    const call = { input: input(rig), env: queued.env };
+    const rests = await failing(runActivity({ activities }, 'callTool', call));
+    expect(rests.nextRetryDelay ?? undefined).toBeUndefined();
   });
 
   test('what the step fails with by itself is counted, and its last failure is final', async () => {
@@ -205,6 +232,26 @@ describe('an outage is no fact of a run [I98]', () => {
     expect(asked).toBe(1);
   });
 
+  test('so is what it streamed: shown whole, and asked once', async () => {
+    const rig = await createRig(stores, { turns: [{ chunks: ['One. ', 'Two.'], ...DECIDES }] });
+    let left = 0;
+    const closeBlock: Stores['log']['closeBlock'] = async (...block) => {
+      if (left-- > 0) throw new HostError('service_unavailable');
+      return stores.log.closeBlock(...block);
+    };
+    const log = { ...stores.log, closeBlock };
+    const activities = createActivities({ ...rig.ports, stores: { ...stores, log } });
+    const turn = { input: await turnInput(rig), env: tryBehind({ failures: 0, outages: 0 }).env };
+    left = 3;
+    const { output, events } = await runActivity({ activities }, 'inferTurn', turn);
+    expect(output).toMatchObject({ kind: 'decision' });
+    expect(events[0]).toMatchObject({ payload: { reasoning: 'One. Two.' } });
+    const rows = await stores.log.read(runRef(rig.runId), { after: -1, limit: 10 });
+    expect(
+      rows.map(({ payload }) => (JSON.parse(payload) as { delta: string }).delta).join(''),
+    ).toBe('One. Two.');
+  });
+
   test('a model that takes longer than a try has failed, and is asked again', async () => {
     const rig = await createRig(stores);
     const model: Model = {
@@ -281,6 +328,100 @@ describe('what may have happened is asked about [I99]', () => {
     expect(output).toMatchObject({ kind: 'in-doubt' });
     expect(events).toEqual([]);
     expect(paid).toBe(1);
+  });
+
+  test('of a run that has ended nobody is asked', async () => {
+    const rig = await createRig(stores, {
+      tools: [paying(async () => Promise.reject(new Error()))],
+    });
+    const { output } = await runActivity(rig, 'callTool', {
+      input: input(rig),
+      env: tryBehind({ failures: 0, outages: 0 }).env,
+    });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+    const claim = async () => ({ kind: 'run-closed' as const });
+    const effects = { ...stores.effects, claim };
+    const activities = createActivities({ ...rig.ports, stores: { ...stores, effects } });
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const failed = await failing(
+      runActivity({ activities }, 'callTool', { input: input(rig), env }),
+    );
+    expect(failed).toMatchObject({ type: 'run_state_conflict', nonRetryable: true });
+  });
+
+  test('one whose tool cannot be looked up any more is asked about, and offered nothing that cannot be done', async () => {
+    const rig = await createRig(stores, {
+      tools: [paying(async () => Promise.reject(new Error()))],
+    });
+    await runActivity(rig, 'callTool', {
+      input: input(rig),
+      env: tryBehind({ failures: 0, outages: 0 }).env,
+    });
+    const find = async () => Promise.reject(new Error('a bug'));
+    const activities = createActivities({ ...rig.ports, tools: { ...rig.ports.tools, find } });
+    const { env } = tryBehind({ failures: OWN_TRIES - 1, outages: 0 });
+    const { output } = await runActivity({ activities }, 'callTool', { input: input(rig), env });
+    expect(output).toMatchObject({ kind: 'in-doubt', refused: true });
+  });
+
+  test('a look at the ledger that fails once, too, does not make an error of it', async () => {
+    const rig = await createRig(stores, {
+      tools: [paying(async () => Promise.reject(new Error()))],
+    });
+    const run = (activities: Rig['activities']) =>
+      runActivity({ activities }, 'callTool', {
+        input: input(rig),
+        env: tryBehind({ failures: OWN_TRIES - 1, outages: 0 }).env,
+      });
+    await run(rig.activities);
+    const broken = async () => Promise.reject(new Error('a bug'));
+    const effects = { ...stores.effects, claim: broken, recall: broken };
+    const failed = await failing(
+      run(createActivities({ ...rig.ports, stores: { ...stores, effects } })),
+    );
+    expect(failed).toMatchObject({ type: 'internal_error', nonRetryable: false });
+    const recalls = { ...stores.effects, claim: broken };
+    const { output } = await run(
+      createActivities({ ...rig.ports, stores: { ...stores, effects: recalls } }),
+    );
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+  });
+
+  test('a doubt, too, is noted when it can be', async () => {
+    const outage = new Outage();
+    const rig = await createRig(outage.of(stores), {
+      tools: [paying(async () => Promise.reject(new Error('broken')))],
+    });
+    outage.left = 3;
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig), env });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
+    expect(await stateOf(rig)).toEqual(['in-doubt']);
+  });
+
+  test('that nobody came is stored when it can be: of a call that never left no doubt is made', async () => {
+    const outage = new Outage();
+    const rig = await createRig(outage.of(stores), { tools: [paying(async () => expect.fail())] });
+    outage.left = 3;
+    const asked = { ...input(rig), resolution: { kind: 'unreached' as const } };
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const { output } = await runActivity(rig, 'callTool', { input: asked, env });
+    expect(output).toMatchObject({ kind: 'returned', status: 'error' });
+    expect(await stateOf(rig)).toEqual(['failed-final']);
+  });
+
+  test('a reconcile hook that does not end, and heeds nothing, is left: a human is asked', async () => {
+    const rig = await createRig(stores, {
+      tools: [
+        paying(async () => Promise.reject(new Error('broken')), {
+          timeoutMs: 50,
+          reconcile: () => new Promise(() => undefined),
+        }),
+      ],
+    });
+    const { env } = tryBehind({ failures: 0, outages: 0 });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig), env });
+    expect(output).toMatchObject({ kind: 'in-doubt' });
   });
 
   test('one that was never sent fails as it failed', async () => {

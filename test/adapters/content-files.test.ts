@@ -1,5 +1,5 @@
 // The content store in files, of which the disk fails (architecture §4.1): an outage, and no value that is missing.
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -22,9 +22,27 @@ test('a folder that is gone holds nothing and misses nothing: it is an outage un
   await rename(dir, `${dir}.away`);
   await expect(files.get('default', hash)).rejects.toMatchObject(outage);
   await expect(files.put('default', other, bytes)).rejects.toMatchObject(outage);
+  await expect(files.probe()).rejects.toMatchObject(outage);
+  await expect(files.remove('default', hash)).rejects.toMatchObject(outage);
   await rm(dir, { recursive: true, force: true });
   await rename(`${dir}.away`, dir);
   expect(Buffer.from(await files.get('default', hash)).equals(bytes)).toBe(true);
+});
+
+test('of a disk that is not mounted nothing is removed', async () => {
+  const dir = join(folder, 'unmounted');
+  const files = await createContentFiles(dir);
+  await files.put('default', hash, bytes);
+  await rename(dir, `${dir}.away`);
+  await mkdir(dir);
+  await expect(files.remove('default', hash)).rejects.toMatchObject(outage);
+  await expect(files.get('default', hash)).rejects.toMatchObject(outage);
+  await rm(dir, { recursive: true });
+  await rename(`${dir}.away`, dir);
+  await files.probe();
+  await files.remove('default', hash);
+  await files.remove('default', hash);
+  await expect(files.get('default', hash)).rejects.toMatchObject({ code: 'content_missing' });
 });
 
 test('a value that is not there, where the folder is, is missing', async () => {

@@ -81,3 +81,16 @@ test.each([true, false])(
     await expect(asked).rejects.toBe(leaving.signal.reason);
   },
 );
+
+test('who is woken for a place and leaves in the same breath wakes the next', async () => {
+  const { reserve, release } = gated(1);
+  await reserve();
+  const leaving = new AbortController();
+  const first = reserve(leaving.signal);
+  const second = reserve();
+  expect(await now(second)).toBe('waits');
+  release();
+  leaving.abort();
+  await expect(first).rejects.toBe(leaving.signal.reason);
+  expect(await now(second)).toBe('taken');
+});

@@ -372,6 +372,59 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     }
   });
 
+  // [I98]
+  it('architecture §4.1 a server that takes no writes is away, until it takes them again', async () => {
+    const options = await database();
+    const stores = await openStores({ database: options, logger: quietLogger });
+    const admin = await openPool((options as { url: string }).url, quietLogger);
+    const unavailable = { code: 'service_unavailable' };
+    const set = async (how: string) => {
+      await admin.query(`ALTER SYSTEM ${how}`);
+      await admin.query('SELECT pg_reload_conf()');
+    };
+    try {
+      const runId = await startedRun(stores);
+      await stores.probe();
+      await set('SET default_transaction_read_only = on');
+      const isAway = () =>
+        stores.probe().then(
+          () => false,
+          () => true,
+        );
+      await eventually(isAway, 'the server takes no writes');
+      await expect(stores.ping()).rejects.toMatchObject(unavailable);
+      await expect(appendRows(stores, runId, ['a'])).rejects.toMatchObject(unavailable);
+    } finally {
+      await set('RESET default_transaction_read_only');
+      await eventually(
+        () =>
+          stores.probe().then(
+            () => true,
+            () => false,
+          ),
+        'it takes them again',
+      );
+      await admin.close();
+      await stores.close();
+    }
+  });
+
+  // [I98]
+  it('architecture §4.1 a transaction that is the victim of each deadlock is an outage', async () => {
+    const db = await openPool(((await database()) as { url: string }).url, quietLogger);
+    let tries = 0;
+    try {
+      const work = db.transaction(async (tx) => {
+        tries++;
+        await tx.query("DO $$ BEGIN RAISE EXCEPTION 'victim' USING ERRCODE = '40P01'; END $$");
+      });
+      await expect(work).rejects.toMatchObject({ code: 'service_unavailable' });
+      expect(tries).toBe(3);
+    } finally {
+      await db.close();
+    }
+  });
+
   it('architecture §3.3 a server that is not there at the start is service_unavailable', async () => {
     const url = 'postgres://postgres@127.0.0.1:1/none';
     const opening = openStores({ database: { kind: 'postgres', url }, logger: quietLogger });

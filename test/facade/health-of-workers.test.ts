@@ -10,7 +10,7 @@ import { startFaultHost } from './fault-host.ts';
 
 const STATES: readonly [WorkerState, number][] = [
   ['ok', 200],
-  ['waits-for-database', 503],
+  ['waits-for-store', 503],
   ['waits-for-temporal', 503],
 ];
 

@@ -206,7 +206,7 @@ it(
     };
     expect(await readiness()).toEqual([200, 'ok']);
     proxy.cut();
-    await expect.poll(readiness).toEqual([503, 'waits-for-database']);
+    await expect.poll(readiness).toEqual([503, 'waits-for-store']);
     const begun = await Promise.all(Array.from({ length: 6 }, () => begin(SPEECH)));
     await Promise.all(begun.map(toEnd));
     expect(second.process().output()).toContain('no step of a run is taken here until it is back');

@@ -3,13 +3,13 @@ import type { Row } from './mutants.ts';
 
 const FAILURES = 'activities/failures.ts';
 const TRIES = 'activities/tries.ts';
-const STORED = 'activities/stored.ts';
+const STORED = 'activities/until-stored.ts';
 const EFFECT = 'activities/perform-effect.ts';
 const ENDINGS = 'src/rules/endings.ts';
 const SLOTS = 'src/adapters/temporal/gated-slots.ts';
 const DB = 'src/adapters/postgres/db.ts';
 const OF_OUTAGES = 'test/activities/outages.test.ts';
-const OF_FAULTS = 'test/faults/outages.test.ts';
+const OF_RUNS = 'test/workflows/outages.test.ts';
 const OF_ENDINGS = 'test/rules/endings.test.ts';
 const OF_SLOTS = 'test/adapters/gated-slots.test.ts';
 const OF_DATABASES = 'test/adapters/postgres-faults.test.ts';
@@ -33,10 +33,36 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     [
       'workflows/activity-options.ts',
       'maximumInterval: 30_000 };',
-      'maximumInterval: 30_000, maximumAttempts: 2 };',
+      'maximumInterval: 30_000, maximumAttempts: 5 };',
     ],
-    [OF_FAULTS, 'is gone'],
+    [OF_RUNS, 'tries of activities have no number'],
   ],
+  [
+    98,
+    ['workflows/failures.ts', "return retryState === 'TIMEOUT';", 'return false;'],
+    [OF_RUNS, 'waits anew'],
+  ],
+  [
+    98,
+    ['workflows/tool-calls.ts', 'if (endedInOutage(error))', 'if (false)'],
+    [OF_RUNS, 'waits anew'],
+  ],
+  [
+    98,
+    ['workflows/live-steps.ts', 'if (wasCancelledBetweenTries(error))', 'if (false)'],
+    [OF_RUNS, 'was cancelled, and did not fail'],
+  ],
+  [
+    98,
+    ['workflows/live-steps.ts', '.then(() => scope.cancel());', '.then(() => undefined);'],
+    [OF_RUNS, 'is cancelled when somebody says so'],
+  ],
+  [
+    98,
+    [FAILURES, 'if (!ports.watch.isThere()) throw handedBack();', ''],
+    [OF_OUTAGES, 'is handed back'],
+  ],
+  [98, [FAILURES, 'watch.doubt();', ''], [OF_OUTAGES, 'no number']],
   [98, [SLOTS, ' || !store.isThere()', ''], [OF_SLOTS, 'while the store is away']],
   [98, [DB, '|58|28', '|28'], [OF_DATABASES, '58030']],
   [

@@ -49,6 +49,8 @@ const ACTIVITY_TYPES = [
   'cancelChild',
   'keepTime',
   'tellReasoning',
+  'readRecording',
+  'forkChildren',
   'scripted',
 ] as const;
 /** What a scripted run says besides its history is not looked at. */

@@ -36,16 +36,34 @@ test('a doubt that is unfounded changes nothing', async () => {
   await watch.stop();
 });
 
+test('one who misses a question and answers the next was busy, not away', async () => {
+  const changes: boolean[] = [];
+  let asked = 0;
+  const watch = startWatch({
+    ask: async () => {
+      if (++asked % 2 === 1) throw new Error('late');
+    },
+    onChange: (there) => void changes.push(there),
+  });
+  watch.doubt();
+  await expect.poll(() => asked).toBe(2);
+  watch.doubt();
+  await expect.poll(() => asked).toBe(4);
+  expect([watch.isThere(), changes]).toEqual([true, []]);
+  await watch.stop();
+});
+
 test('by itself it is asked once a second, while it is away more often', async () => {
   vi.useFakeTimers();
   const { watch, asked, set } = watched();
   await vi.advanceTimersByTimeAsync(3_000);
   expect(asked()).toBe(3);
   set(false);
+  // One who does not answer is asked once more at once.
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(asked()).toBe(4);
+  expect(asked()).toBe(5);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(asked()).toBe(8);
+  expect(asked()).toBe(9);
   vi.useRealTimers();
   await watch.stop();
 });

@@ -1,7 +1,7 @@
 // Content as files below the data folder (architecture §3.6): <dir>/<tenant>/<2 hex>/<64 hex>, written whole or not at
 // all. Who needs which of them stands in the database.
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
@@ -11,6 +11,9 @@ const PLAIN_TENANT = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 /** Files that a killed process left unfinished; `~` begins no tenant's folder but hashed ones. */
 const UNFINISHED = '~unfinished';
 
+/** A block of most file systems: a full disk takes none. */
+const PROBE = new Uint8Array(4096);
+
 export interface ContentFiles {
   /** Idempotent; `hash` is that of the bytes. Throws service_unavailable, as all do where the disk is away. */
   put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
@@ -18,6 +21,8 @@ export interface ContentFiles {
   get(tenant: string, hash: string): Promise<Uint8Array>;
   /** Idempotent, and for good before it resolves. */
   remove(tenant: string, hash: string): Promise<void>;
+  /** Whether values can be stored now: writes a little, and removes it. */
+  probe(): Promise<void>;
 }
 
 /** Makes `dir` (0700). One process owns it. */
@@ -59,9 +64,19 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
     remove: (tenant, hash) =>
       onDisk(unfinished, async () => {
         const { folder, file } = placeOf(tenant, hash);
-        if ((await ifThere(stat(file))) === undefined) return;
+        if ((await ifThere(stat(file))) === undefined) {
+          // Of a disk that is not there nothing is removed.
+          await stat(unfinished);
+          return;
+        }
         await rm(file, { force: true });
         await syncFolder(folder);
+      }),
+    probe: () =>
+      onDisk(unfinished, async () => {
+        const file = join(unfinished, `probe-${randomUUID()}`);
+        await writeFile(file, PROBE, { mode: 0o600 });
+        await rm(file, { force: true });
       }),
   };
 }

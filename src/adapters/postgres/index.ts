@@ -69,10 +69,11 @@ export async function storesOn(
     const db = withSeals(plain, seals);
     const log = await createLogStore(db, logger);
     const projection = await createProjectionStore(db, logger);
-    const stored =
+    const files =
       database.kind === 'pglite' && contentDir !== undefined
-        ? createFileContentStore(db, await createContentFiles(contentDir), logger)
-        : createTableContentStore(db);
+        ? await createContentFiles(contentDir)
+        : undefined;
+    const stored = files ? createFileContentStore(db, files, logger) : createTableContentStore(db);
     const content = createSealedContent(stored, { keys, seals });
     return {
       runs: createRunStore(db),
@@ -92,6 +93,10 @@ export async function storesOn(
       subjects: createSubjectStore(db, masterKeys, keyHeldMs),
       subjectKeys: keys,
       ping: () => ping(db),
+      async probe() {
+        await ping(db);
+        await files?.probe();
+      },
       close,
     };
   } catch (error) {

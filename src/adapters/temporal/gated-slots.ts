@@ -17,6 +17,11 @@ export function gatedSlots(
     return {};
   }
 
+  function wakeNext(): void {
+    const [wake] = waiting;
+    wake?.();
+  }
+
   /** Resolves when a place may be free; on abort at the latest. */
   function mayBeFree(signal: AbortSignal): Promise<void> {
     if (taken < places) return store.whenThere(signal);
@@ -35,8 +40,12 @@ export function gatedSlots(
     type: 'custom',
     async reserveSlot(_context, signal) {
       for (;;) {
-        // The SDK takes the signal's own reason alone for its answer.
-        signal.throwIfAborted();
+        if (signal.aborted) {
+          // Who was woken for a place that it does not take any more wakes the next.
+          wakeNext();
+          // The SDK takes the signal's own reason alone for its answer.
+          throw signal.reason;
+        }
         const permit = take();
         if (permit) return permit;
         await mayBeFree(signal);
@@ -46,8 +55,7 @@ export function gatedSlots(
     markSlotUsed: () => undefined,
     releaseSlot() {
       taken--;
-      const [wake] = waiting;
-      wake?.();
+      wakeNext();
     },
   };
 }

@@ -1,5 +1,6 @@
-// What was got from outside and is known nowhere else yet (architecture §4.1): while it cannot be stored, since the host's own
-// store is away, the try that has it keeps it and stores it later. Getting it again would ask, or pay, a second time.
+// An answer from outside that is stored nowhere yet (architecture §4.1). While the host's own store is away, the try that has
+// the answer keeps it and stores it later: to get it again would ask, or pay, a second time. A worker that is told to stop
+// keeps it for its grace alone.
 import { Context } from '@temporalio/activity';
 import { codeOf, isOutage } from '../src/rules/errors.ts';
 import { BackOff, rest } from '../src/system/time.ts';
@@ -10,7 +11,7 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
 /** `store` may run any number of times. Throws what it throws, of an outage when the try's time is nearly over. */
-export async function stored<Result>(store: () => Promise<Result>): Promise<Result> {
+export async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
   const { cancellationSignal } = Context.current();
   const pauses = new BackOff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
   for (;;) {
