@@ -82,7 +82,7 @@ export type PrepareInvocationOutput =
         remote?: { agentId: string; waitMs: number; asks: boolean };
         /** A call is a run of this agent. */
         runs?: string;
-        /** It changes something outside: of a call that is cut off nobody knows whether it did. */
+        /** It changes something: of a call that is cut off nobody knows whether it did. */
         sideEffects?: true;
       }[];
       /** Present when the manifest has handoff.returnSchemaRef, or the agent orchestrates. */

@@ -2472,7 +2472,7 @@ export interface AgentToolCalledPayload {
   principal?: string;
   transport?: 'mcp' | 'http' | 'native';
   /**
-   * Our own: the call changes something outside. One that is cut off is closed as effect_in_doubt.
+   * Our own: the call changes something. One that is cut off after it may have been made is closed as effect_in_doubt.
    */
   sideEffects?: boolean;
   causationHostId?: string;

@@ -269,7 +269,8 @@ function openCalls(
             callId,
             inputs: call.arguments,
             transport: tool.transport,
-            ...(tool.sideEffects ? { sideEffects: true } : {}),
+            // A rehearsal performs no such call.
+            ...(tool.sideEffects && !visit.run.input.rehearsal ? { sideEffects: true } : {}),
           },
         })
       : undefined;

@@ -346,6 +346,8 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   const { value } = await ask(placed, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
+    // Without a row in the ledger it was not made: another one stands in its way.
+    ...(doubt?.epoch === undefined ? { suspended: { callId: call.callId } } : {}),
     data: {
       artifactId: doubt?.effectId ?? call.callId,
       artifactType: doubt?.rehearsed ? 'rehearsed-call' : 'effect-in-doubt',

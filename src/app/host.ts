@@ -66,11 +66,11 @@ export async function createHost(options: HostOptions): Promise<Host> {
   }
 }
 
-/** What is set is honoured: a process with an API tells its health there. */
+/** A setting without effect is refused: the API tells the health of its process. */
 function refuseHealthPort({ config, parts }: HostOptions): void {
   if (!parts.facade || config.http.healthPort === undefined) return;
   const reason =
-    'OPENWOP_HEALTH_PORT is of `npm run worker` alone: the API answers /healthz and /readyz itself.';
+    'OPENWOP_HEALTH_PORT works with `npm run worker` alone: the API answers /healthz and /readyz itself.';
   throw new HostError('config_invalid', { reason, faults: [reason] });
 }
 

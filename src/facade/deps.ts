@@ -65,7 +65,7 @@ export interface FacadeConfig extends RunSettings {
   readonly slowClientMs?: number;
 }
 
-/** A worker that is not ok takes no step of a run. */
+/** Whether a worker takes steps of runs, or what it waits for. */
 export type WorkerState = 'ok' | 'waits-for-store' | 'waits-for-temporal';
 
 export interface FacadeDeps {

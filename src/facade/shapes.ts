@@ -303,7 +303,10 @@ const INLINE: JsonObject = {
       database: text,
       worker: { enum: ['ok', 'waits-for-store', 'waits-for-temporal'] },
       projection: {
-        oneOf: [{ const: 'ok' }, { type: 'object', additionalProperties: { type: 'integer' } }],
+        oneOf: [
+          { enum: ['ok', 'unknown'] },
+          { type: 'object', additionalProperties: { type: 'integer' } },
+        ],
       },
       builds: {
         type: 'object',

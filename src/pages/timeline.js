@@ -66,7 +66,7 @@ import { duration } from '../words/duration.js';
  * @property {number} atMs
  * @property {string} [nodeId]
  * @property {string} title
- * @property {string} [state] what became of it: running, done, failed, refused, declined, skipped, cancelled, waiting, retried
+ * @property {string} [state] what became of it: running, done, failed, refused, doubtful, declined, skipped, cancelled, waiting, retried
  * @property {string} [agentId]
  * @property {string} [text] reasoning, a reason or an error message
  * @property {unknown} [input] arguments of a call, inputs of a run
@@ -369,8 +369,13 @@ function ended(step) {
   });
 }
 
-/** @param {string | undefined} status */
-function returnedState(status) {
+/**
+ * @param {string | undefined} status
+ * @param {{ code?: string } | undefined} error
+ */
+function returnedState(status, error) {
+  if (status === 'ok' || (!status && !error)) return 'done';
+  if (error?.code === 'effect_in_doubt') return 'doubtful';
   return status === 'forbidden' ? 'refused' : 'failed';
 }
 
@@ -422,7 +427,7 @@ const FOLDS = {
   },
   return: (step) => {
     const { callId, toolName, agentId, status, error, outcome, durationMs } = step.payload;
-    const state = status === 'ok' || (!status && !error) ? 'done' : returnedState(status);
+    const state = returnedState(status, error);
     const answeredAt = step.event.sequence;
     const change = { state, outcome, text: error?.message, tookMs: durationMs, answeredAt };
     const called = step.timeline.open.get(`call ${callId}`);

@@ -5,7 +5,7 @@
 interface ErrorRow {
   readonly retryable: boolean;
   readonly message: string;
-  /** What the host itself stands on was away: no fact of a run. It is waited for, by time and not by count. */
+  /** Something of the host's own was away, or is awaited: no fact of a run. It bounds tries by time and not by count. */
   readonly isOutage?: true;
 }
 
@@ -230,7 +230,7 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }
 
-/** Whose a failure is (architecture §4.1): the host's own, which was away, or that of the step which failed. */
+/** Whether a failure is an outage of the host's own (architecture §4.1), or one of the step that failed. */
 export function isOutage(code: ErrorCode): boolean {
   const row: ErrorRow = ERRORS[code];
   return row.isOutage === true;

@@ -206,8 +206,8 @@ describe('docker-compose.yml', () => {
       const limits = [...EARLY_ROLES, ...LATE_ROLES]
         .filter((role) => role.half === half || role.half === 'both')
         .map(({ stopLimitMs }) => stopLimitMs);
-      // Histories and logs are read by one part each.
-      const parts = [...limits, database, connection, reads, reads];
+      // Histories and logs are read by one part each; the stores are watched.
+      const parts = [...limits, database, database, connection, reads, reads];
       const stopLimitMs = parts.reduce((sum, limitMs) => sum + limitMs, 0);
       const grace = /^(\d+)s$/.exec(compose.services[half]?.stop_grace_period ?? '');
       expect(Number(grace?.[1]) * 1_000).toBeGreaterThanOrEqual(exitLimitMs({ stopLimitMs }));

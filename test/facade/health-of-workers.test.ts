@@ -55,6 +55,19 @@ describe('of a worker alone', () => {
     expect(await ask('/readyz')).toMatchObject([503, told]);
   });
 
+  it('one whose Temporal does not answer waits for it, whatever its connection seems', async () => {
+    const ping = async () => Promise.reject(new HostError('service_unavailable'));
+    const ask = await listening({ engine: { ping }, workerState: () => 'ok' });
+    expect(await ask('/readyz')).toMatchObject([503, { worker: 'waits-for-temporal' }]);
+  });
+
+  it('a database that is silent is waited for no longer than its ping', async () => {
+    const ping = async () => Promise.reject(new HostError('service_unavailable'));
+    const problems = () => new Promise<never>(() => undefined);
+    const ask = await listening({ stores: { ping }, log: { problems } });
+    expect(await ask('/readyz')).toMatchObject([503, { projection: 'unknown' }]);
+  });
+
   it('nothing else is there: no API, no page, no way to change anything', async () => {
     const ask = await listening();
     for (const path of ['/', '/v1/runs', '/readyz/', '/metrics', '//healthz'])

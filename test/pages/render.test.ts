@@ -218,6 +218,20 @@ describe('what the page shows', () => {
     expect(html).toContain('is not available.');
     expect(html).not.toContain(EVIL);
   });
+  it('a call of which nobody knows whether it happened is shown as doubtful, not as failed [I99]', () => {
+    const error = {
+      code: 'effect_in_doubt',
+      message: 'It is not known whether the effect happened.',
+    };
+    const ids = { agentId: 'a', toolName: 'demo:pay', callId: 'c-9' };
+    const events = eventsOf([
+      { type: 'agent.toolReturned', nodeId: 'n', payload: { ...ids, status: 'error', error } },
+    ]);
+    const html = renderRunPage({ ...model, events, interrupts: [] });
+    expect(html).toContain('item tool doubtful');
+    expect(html).toContain('<b>doubtful</b>');
+    expect(html).toContain(error.message);
+  });
   it('the answer of an agent stands once, as its decision', () => {
     const payload = { nodeId: 'n', runId: 'r', chunk: '{"say":"only once"}', isLast: true };
     const events = eventsOf([{ type: 'output.chunk', nodeId: 'n', payload }]);

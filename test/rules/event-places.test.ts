@@ -29,7 +29,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   ],
   // What a replay without Temporal states behind it is how it ends.
   'replay.diverged': ['src/adapters/temporal/offline.ts', 'workflows/divergence.ts'],
-  'run.cancelled': ['src/translate/v1.ts', 'workflows/run.ts'],
+  'run.cancelled': ['src/translate/v1.ts', 'workflows/fork.ts', 'workflows/run.ts'],
   // Its key is told to who is caused by it.
   'node.started': ['workflows/context.ts', 'workflows/visit.ts'],
   // A call of an agent is answered by that agent's run, one in a branch perhaps by its source's log.

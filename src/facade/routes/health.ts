@@ -12,6 +12,8 @@ import { shared } from '../shared.ts';
 
 /** Runs with a stopped projection that readiness names. */
 const NAMED_PROBLEMS = 20;
+/** As long as a database is waited for, in ms. */
+const PROBLEMS_LIMIT_MS = 2_000;
 /** An answer serves all who ask within this time, in ms: nobody needs a key to ask. */
 const READINESS_MS = 1_000;
 /** What builds hold is counted by the server: asked this seldom (ms), and no longer waited for than this. */
@@ -33,7 +35,7 @@ export const READINESS = {
   path: '/readyz',
   operationId: 'readiness',
   summary:
-    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. `worker`: of the one in this process, if there is one; it takes no step of a run unless it is ok.',
+    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for.',
   access: 'public',
   ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
@@ -68,7 +70,7 @@ export function readinessOf(
   const look = shared(() => readiness(parts, builds), READINESS_MS);
   return async (draining) => {
     const { temporal, database, projection, builds } = await look();
-    const worker = parts.workerState?.();
+    const worker = workerOf(parts, temporal);
     const isWorking = worker === undefined || worker === 'ok';
     const ready = temporal === 'ok' && database === 'ok' && isWorking && !draining;
     const body = {
@@ -84,6 +86,12 @@ export function readinessOf(
     };
     return { status: ready ? 200 : 503, body };
   };
+}
+
+/** The SDK's worker goes on asking a server that does not answer. */
+function workerOf({ workerState }: ReadinessParts, temporal: string): WorkerState | undefined {
+  const state = workerState?.();
+  return state === 'ok' && temporal !== 'ok' ? 'waits-for-temporal' : state;
 }
 
 interface Readiness {
@@ -107,9 +115,10 @@ async function readiness(
   const [temporal, database, problems, builds] = await Promise.all([
     state(engine.ping()),
     state(stores.ping()),
-    log.problems(NAMED_PROBLEMS).catch(() => []),
+    within(PROBLEMS_LIMIT_MS, log.problems(NAMED_PROBLEMS), () => undefined).catch(() => undefined),
     within(BUILDS_LIMIT_MS, look(), () => undefined).catch(() => undefined),
   ]);
+  if (!problems) return { temporal, database, projection: 'unknown', builds };
   if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.
   const counts: Record<string, number> = {};

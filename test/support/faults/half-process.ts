@@ -18,7 +18,7 @@ const KEPT_OUTPUT = 20_000;
 
 export interface HalfProcess {
   readonly pid: number;
-  /** Base of the API; '' for a worker. */
+  /** Base of the API; of a worker, of its health, or '' where it tells that nowhere. */
   readonly url: string;
   output(): string;
   /** Resolves with exit code or signal when the process is gone. */
