@@ -380,13 +380,6 @@ describe('in doubt (architecture §5)', () => {
     expect(counter.count).toBe(2);
   });
 
-  test('it still holds behind tries that an outage ended before they claimed anything [I98]', async () => {
-    const { counter, rig, epoch } = await inDoubt();
-    const resolution = { kind: 'perform' as const, epoch };
-    expect((await call(rig, { resolution }, 3)).output).toMatchObject({ status: 'ok' });
-    expect(counter.count).toBe(2);
-  });
-
   test('a human says to leave it: the model learns so, the doubt stays', async () => {
     const { counter, rig } = await inDoubt();
     const resolution = { kind: 'skip' as const };

@@ -387,6 +387,22 @@ describe('what may have happened is asked about [I99]', () => {
     expect(output).toMatchObject({ kind: 'in-doubt' });
   });
 
+  test("a human's word still holds behind tries that an outage ended before they claimed anything", async () => {
+    let calls = 0;
+    const pay = async () => (++calls === 1 ? Promise.reject(new Error('broken')) : { calls });
+    const rig = await createRig(stores, { tools: [paying(pay)] });
+    const first = tryBehind({ failures: 0, outages: 0 });
+    const doubt = await runActivity(rig, 'callTool', { input: input(rig), env: first.env });
+    if (doubt.output.kind !== 'in-doubt') expect.fail(doubt.output.kind);
+    const { epoch } = doubt.output;
+    const resolution = { kind: 'perform' as const, ...(epoch === undefined ? {} : { epoch }) };
+    const { env } = tryBehind({ failures: 0, outages: 2 });
+    const asked = { ...input(rig), resolution };
+    const { output } = await runActivity(rig, 'callTool', { input: asked, env });
+    expect(output).toMatchObject({ status: 'ok' });
+    expect(calls).toBe(2);
+  });
+
   test('a doubt, too, is noted when it can be', async () => {
     const outage = new Outage();
     const rig = await createRig(outage.of(stores), {
