@@ -50,7 +50,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   [
     98,
     ['workflows/live-steps.ts', 'if (wasCancelledBetweenTries(error))', 'if (false)'],
-    [OF_RUNS, 'was cancelled, and did not fail'],
+    ['test/workflows/timed-nodes.test.ts', 'was cancelled, and did not fail'],
   ],
   [
     98,

@@ -81,32 +81,6 @@ describe.skipIf(!server.available)('an outage (time-skipping server: Java) [I98]
     expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'run_timeout' });
   });
 
-  it('a step that would be tried again when somebody cancels the run was cancelled, and did not fail', async () => {
-    const { activities } = scripted({ turns: [decision(1)] });
-    let begun: () => void = () => {};
-    let end: () => void = () => {};
-    const isBegun = new Promise<void>((resolve) => (begun = resolve));
-    const isOver = new Promise<void>((resolve) => (end = resolve));
-    const run = await lab.run({
-      input: oneAgent(),
-      activities: {
-        ...activities,
-        prepareInvocation: async () => {
-          begun();
-          await isOver;
-          return away();
-        },
-      },
-      script: async (handle) => {
-        await isBegun;
-        await handle.cancel();
-        end();
-      },
-    });
-    expect(run.status).toBe('cancelled');
-    expect(typesOf(run).slice(-2)).toEqual(['node.cancelled think', 'run.cancelled']);
-  });
-
   /** One call of a tool of an agent process that a worker polls for, answered by `perform`. */
   async function call(perform: (input: CallToolInput, minutes: number) => Promise<unknown>) {
     const agentId = `com.example.a${randomUUID().slice(0, 8)}`;

@@ -1,9 +1,12 @@
 // Nodes with a time limit of their own (`settings.timeoutMs`): what is true of every node is true of them.
 import { randomUUID } from 'node:crypto';
+import { ApplicationFailure } from '@temporalio/common';
+import proto from '@temporalio/proto';
 import { expect, it } from 'vitest';
 import { activityIdOf } from '../../src/rules/ids.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import { chain, definition, node, pinned, agentNode, runInput } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import {
   answer,
@@ -17,6 +20,8 @@ import {
 import { AGENT, decision, scripted } from './scripted-agent.ts';
 
 useWorkflowRunner();
+const { PENDING_ACTIVITY_STATE_CANCEL_REQUESTED: CANCEL_REQUESTED } =
+  proto.temporal.api.enums.v1.PendingActivityState;
 const timeoutMs = 60_000;
 const questions = [{ id: 'q', question: 'Which?' }];
 
@@ -123,3 +128,37 @@ it.each([
     ]);
   },
 );
+
+// [I98]
+it('a step that would be tried again when the run is cancelled was cancelled, and did not fail', async () => {
+  const { activities } = scripted({ turns: [decision(1)] });
+  let begun: () => void = () => {};
+  let end: () => void = () => {};
+  const isBegun = new Promise<void>((resolve) => (begun = resolve));
+  const isOver = new Promise<void>((resolve) => (end = resolve));
+  const run = await runOnce({
+    input: runInput(definition(`away-${randomUUID().slice(0, 8)}`, [agentNode('think', AGENT)]), {
+      agentList: [pinned(AGENT)],
+    }),
+    activities: {
+      ...activities,
+      prepareInvocation: async (): Promise<never> => {
+        begun();
+        await isOver;
+        throw ApplicationFailure.retryable('away', 'service_unavailable');
+      },
+    },
+    script: async (handle) => {
+      await isBegun;
+      const message = { kind: 'cancel', cancelledBy: 'tester', bodyDigest: '' } as const;
+      await taken(() => handle.executeUpdate(MESSAGES.cancel.update, { args: [message] }));
+      await until(async () => {
+        const { raw } = await handle.describe();
+        return raw.pendingActivities?.[0]?.state === CANCEL_REQUESTED;
+      }, 'the step is asked to end');
+      end();
+    },
+  });
+  expect(run.status).toBe('cancelled');
+  expect(typesOf(run).slice(-2)).toEqual(['node.cancelled think', 'run.cancelled']);
+});
