@@ -67,8 +67,9 @@ export async function knownCall(
   const tool = input.tools.includes(toolId) ? await toolNow(ports, input) : undefined;
   const effect = { ports, input, tool };
   const known = await effectBehindFailure(effect);
-  if (known?.kind === 'in-doubt' && !tool)
-    return { output: { ...known, refused: true }, events: [] };
+  const refusal = known?.kind === 'in-doubt' ? refusalOf(tool, input) : undefined;
+  if (known?.kind === 'in-doubt' && refusal?.kind === 'refused')
+    return { output: refusedDoubt(known, refusal), events: [] };
   return known && told(effect, known);
 }
 
@@ -103,14 +104,20 @@ function refusalOf(tool: Tool | undefined, input: CallToolInput): Refusal | unde
 /** Only what was never performed is refused. */
 async function refuse(effect: KnownEffect, refusal: Refusal): Promise<Result> {
   const known = await recallEffect(effect);
-  if (known?.kind === 'in-doubt' && refusal.kind === 'refused') {
-    const reason = `${known.reason} It cannot be performed now: ${refusal.error.message}`;
-    return { output: { ...known, reason, refused: true }, events: [] };
-  }
+  if (known?.kind === 'in-doubt' && refusal.kind === 'refused')
+    return { output: refusedDoubt(known, refusal), events: [] };
   if (known) return told(effect, known);
   if (refusal.kind === 'refused') return returned(effect.ports, effect.input, refusal);
   const reason = 'The operator asks a human about calls of this tool.';
   return { output: { kind: 'needs-approval', reason }, events: [] };
+}
+
+function refusedDoubt(
+  doubt: Extract<EffectResult, { kind: 'in-doubt' }>,
+  { error }: Extract<Refusal, { kind: 'refused' }>,
+): CallToolOutput {
+  const reason = `${doubt.reason} It cannot be performed now: ${error.message}`;
+  return { ...doubt, reason, refused: true };
 }
 
 /** What a tool says of itself; one that says nothing changes something. */

@@ -1,6 +1,7 @@
 // What a step threw, and what it means: a failure with its code, a cancellation, a worker that never came.
 import {
   ActivityFailure,
+  ApplicationFailure,
   CancelledFailure,
   TimeoutFailure,
   isCancellation,
@@ -19,15 +20,25 @@ export function isUnreached(error: unknown): boolean {
   return timeoutType === 'SCHEDULE_TO_START' || timeoutType === 'SCHEDULE_TO_CLOSE';
 }
 
-/** The last try of a step whose whole time is over met an outage (architecture §4.1). */
+/** The last try that failed, of a step whose whole time is over, met an outage (architecture §4.1). */
 export function endedInOutage(error: unknown): boolean {
-  const code = isUnreached(error) ? failureOf(error)?.code : undefined;
+  if (!isUnreached(error)) return false;
+  const { cause } = error as ActivityFailure;
+  const last = cause instanceof TimeoutFailure ? cause.cause : cause;
+  const code = last && failureOf(last)?.code;
   return code !== undefined && isErrorCode(code) && isOutage(code);
 }
 
-/** The step would have been tried again, had nobody cancelled it meanwhile. */
-export function wasCancelledBetweenTries(error: unknown): boolean {
-  return error instanceof ActivityFailure && error.retryState === 'CANCEL_REQUESTED';
+/**
+ * What a step throws, of what Temporal tells. One that would have been tried again, had nobody cancelled it meanwhile, was
+ * cancelled: why its last try failed is nothing that happened to the run.
+ */
+export function stepError(error: unknown): unknown {
+  if (!(error instanceof ActivityFailure) || error.retryState !== 'CANCEL_REQUESTED') return error;
+  const { cause } = error;
+  return cause instanceof ApplicationFailure && !cause.nonRetryable
+    ? new CancelledFailure('cancelled between two tries')
+    : error;
 }
 
 /** The step was cancelled, but its activity ended well within the grace: its events are admitted, its block is closed. */

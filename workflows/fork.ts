@@ -33,12 +33,12 @@ import { forkChildren, liveSteps, readRecording, spared } from './live-steps.ts'
 import { takeOverlay } from './overlay.ts';
 import { tellNobody } from './rehearsal.ts';
 import { recordedSteps } from './recorded-steps.ts';
-import { durationError, leaveFrames } from './schedule.ts';
+import { leaveFrames } from './schedule.ts';
 import { isCrowded, type Steps } from './steps.ts';
 
 /** Pages of one recording. */
 const MAX_PAGES = 2_000;
-/** Time in ms that loading the record may take besides the run's own: that runs from when the record is there. */
+/** Time in ms that each step of loading may take besides the run's own, which runs from when the record is there. */
 const LOAD_LIMIT_MS = 600_000;
 /** Time in ms that a cancel leaves for it: then the fork ends without. */
 const LOAD_GRACE_MS = 30_000;
@@ -59,7 +59,7 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
   const recording = await spared(
     () => made(input, asked, limitMs + LOAD_LIMIT_MS),
     LOAD_GRACE_MS,
-  ).catch((error: unknown) => endUnread(error, limitMs));
+  ).catch(endUnread);
   const fork = { ...asked, fromSeq: ownFrom(asked, recording.entries) };
   const given = givenOf(fork, recording);
   const comparison = new Comparison(input.runId, { fork, entries: recording.entries });
@@ -70,7 +70,7 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
 }
 
 /** The fork says why it is none, and ends. */
-function endUnread(failed: unknown, limitMs: number): never {
+function endUnread(failed: unknown): never {
   if (isCancellation(failed)) {
     emit('run.cancelled', {}, { key: TERMINAL_KEY });
     endJournal('cancelled');
@@ -79,7 +79,7 @@ function endUnread(failed: unknown, limitMs: number): never {
   const cause = failureOf(failed);
   if (!cause) throw failed;
   const error = isUnreached(failed)
-    ? { ...durationError(limitMs, limitMs + 1) }
+    ? { code: 'run_timeout', message: 'The record of the source was not read in time.' }
     : {
         code: 'replay_source_missing',
         message: 'The record of the source cannot be read.',

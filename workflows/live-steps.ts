@@ -5,7 +5,6 @@ import {
   ActivityCancellationType,
   ApplicationFailure,
   CancellationScope,
-  CancelledFailure,
   condition,
   currentUpdateInfo,
   defineSignal,
@@ -34,11 +33,7 @@ import {
 import { FAMILY_OPTIONS, optionsOf, RECORDING_OPTIONS } from './activity-options.ts';
 import { causeOf } from './causes.ts';
 import { tupleOf, type Place, type QueuedStep, type Run } from './context.ts';
-import {
-  CancelledAfterResult,
-  CancelledBeforeStart,
-  wasCancelledBetweenTries,
-} from './failures.ts';
+import { CancelledAfterResult, CancelledBeforeStart, stepError } from './failures.ts';
 import { admit, isBeginning, spend } from './journal.ts';
 import { rest } from './pause.ts';
 import {
@@ -177,9 +172,7 @@ async function runStep<Name extends ActivityName>(
     if (CancellationScope.current().consideredCancelled) throw new CancelledAfterResult();
     return result.output;
   } catch (error) {
-    // Why its last try failed is nothing that happened to the run.
-    if (wasCancelledBetweenTries(error)) throw new CancelledFailure('cancelled between two tries');
-    throw error;
+    throw stepError(error);
   } finally {
     run.inFlight--;
     if (queued) run.queued.delete(queued);
@@ -240,10 +233,14 @@ export function withGrace<T>(result: Promise<T>, rests: () => Promise<unknown>):
 /** Work that a cancel leaves `graceMs` more; then it is cancelled. */
 export function spared<T>(work: () => Promise<T>, graceMs: number): Promise<T> {
   const scope = new CancellationScope({ cancellable: true, parent: shield() });
+  let isOver = false;
   CancellationScope.current().cancelRequested.catch(() => {
+    if (isOver) return;
     void CancellationScope.nonCancellable(() => sleep(graceMs)).then(() => scope.cancel());
   });
-  return scope.run(work);
+  return scope.run(work).finally(() => {
+    isOver = true;
+  });
 }
 
 /** A parent that hands no cancellation down. */

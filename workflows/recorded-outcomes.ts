@@ -6,6 +6,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { RecordedOutcome } from '../src/rules/recording.ts';
+import { stepError } from './failures.ts';
 
 /** Throws as Temporal does. */
 export function resultOf(
@@ -13,13 +14,10 @@ export function resultOf(
   { activityId, name }: { readonly activityId: string; readonly name: string },
 ): Extract<RecordedOutcome, { kind: 'completed' }>['result'] {
   if (outcome.kind === 'completed') return outcome.result;
-  throw new ActivityFailure(
-    'activity task failed',
-    name,
-    activityId,
-    'NON_RETRYABLE_FAILURE',
-    undefined,
-    causeOf(outcome),
+  const retryState = (outcome.kind === 'failed' && outcome.untried) || 'NON_RETRYABLE_FAILURE';
+  const cause = causeOf(outcome);
+  throw stepError(
+    new ActivityFailure('activity task failed', name, activityId, retryState, undefined, cause),
   );
 }
 
@@ -27,12 +25,16 @@ function causeOf(outcome: Exclude<RecordedOutcome, { kind: 'completed' }>): Erro
   switch (outcome.kind) {
     case 'cancelled':
       return new CancelledFailure('cancelled');
-    case 'timed-out':
-      return new TimeoutFailure('activity timed out', undefined, outcome.type as 'HEARTBEAT');
+    case 'timed-out': {
+      const { type, code } = outcome;
+      const failure = new TimeoutFailure('activity timed out', undefined, type as 'HEARTBEAT');
+      const cause = code === undefined ? undefined : ApplicationFailure.create({ type: code });
+      return cause ? Object.assign(failure, { cause }) : failure;
+    }
     case 'failed': {
-      const { code, message, details } = outcome;
+      const { code, message, details, untried } = outcome;
       return ApplicationFailure.create({
-        ...{ type: code, message, nonRetryable: true },
+        ...{ type: code, message, nonRetryable: untried === undefined },
         ...(details === undefined ? {} : { details: [details] }),
       });
     }

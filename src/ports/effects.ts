@@ -78,10 +78,7 @@ export interface FormerEffect {
 export interface EffectLedger {
   /** Notes them as if the fork had performed them itself. What the ledger knows already stands; nothing of a closed run. */
   inherit(effects: readonly FormerEffect[]): Promise<void>;
-  /**
-   * Atomic claim, or the state that stands in its way. `again` is true when a former claim ended `failed-before-send`,
-   * or the tool is idempotent and the former claim is in doubt.
-   */
+  /** Atomic claim, or the state that stands in its way. */
   claim(
     identity: EffectIdentity,
     attempt: number,

@@ -15,9 +15,11 @@ export type RecordedOutcome =
       readonly code: string;
       readonly message: string;
       readonly details?: JsonValue;
+      /** It would have been tried again: why it was not. */
+      readonly untried?: 'TIMEOUT' | 'CANCEL_REQUESTED';
     }
-  /** `type`: Temporal's name of the time that was over. */
-  | { readonly kind: 'timed-out'; readonly type: string }
+  /** `type`: Temporal's name of the time that was over. `code`: of the last try that failed, where one did. */
+  | { readonly kind: 'timed-out'; readonly type: string; readonly code?: string }
   /** It acknowledged a cancellation. */
   | { readonly kind: 'cancelled' };
 

@@ -141,11 +141,14 @@ class SegmentTasks {
       return step(completed.scheduledEventId, { kind: 'completed', result: { output, events } });
     }
     const failed = event.activityTaskFailedEventAttributes;
-    if (failed) return step(failed.scheduledEventId, failedOf(failed.failure ?? {}));
+    if (failed)
+      return step(failed.scheduledEventId, failedOf(failed.failure ?? {}, failed.retryState));
     const timedOut = event.activityTaskTimedOutEventAttributes;
     if (timedOut) {
       const type = TIMEOUTS[timedOut.failure?.timeoutFailureInfo?.timeoutType ?? 0] ?? '';
-      return step(timedOut.scheduledEventId, { kind: 'timed-out', type });
+      const code = timedOut.failure?.cause?.applicationFailureInfo?.type;
+      const outcome = { kind: 'timed-out' as const, type, ...(code ? { code } : {}) };
+      return step(timedOut.scheduledEventId, outcome);
     }
     const canceled = event.activityTaskCanceledEventAttributes;
     return canceled ? step(canceled.scheduledEventId, { kind: 'cancelled' }) : undefined;
@@ -159,14 +162,22 @@ function unreadable(what: string): HostError {
   return new HostError('history_undecodable', { reason: `${what} has an unknown form` });
 }
 
-function failedOf(failure: Failure): RecordedOutcome {
-  const { type, details } = failure.applicationFailureInfo ?? {};
+/** By Temporal's number of the retry state: those in which a try that would have come did not. */
+const UNTRIED: Readonly<Record<number, 'TIMEOUT' | 'CANCEL_REQUESTED'>> = {
+  3: 'TIMEOUT',
+  7: 'CANCEL_REQUESTED',
+};
+
+function failedOf(failure: Failure, retryState: number | null | undefined): RecordedOutcome {
+  const { type, details, nonRetryable } = failure.applicationFailureInfo ?? {};
   const [detail] = details?.payloads ?? [];
+  const untried = nonRetryable ? undefined : UNTRIED[retryState ?? 0];
   return {
     kind: 'failed',
     code: type ?? 'internal_error',
     message: failure.message ?? '',
     ...(detail ? { details: jsonIn([detail], 'details of a failure') } : {}),
+    ...(untried ? { untried } : {}),
   };
 }
 

@@ -184,6 +184,22 @@ export function effectLedgerContract(stores: GivenStores): void {
       expect(await byWord(word)).toMatchObject({ kind: 'in-doubt' });
     });
 
+    // [I99]
+    it.each(['no row', 'an inherited row'])(
+      'architecture §5 a word on the doubt of a fork’s source, where the fork has %s, holds for one claim',
+      async (has) => {
+        const identity = identityOf(await startedRun(stores()));
+        if (has === 'an inherited row')
+          await ledger().inherit([{ identity, attempt: 0, state: 'in-doubt' }]);
+        for (const epoch of [1, 7]) {
+          const options = { idempotent: false, leaseMs: NO_LEASE_MS, force: { epoch } };
+          const claim = await ledger().claim(identity, 0, options);
+          expect(claim.kind).toBe(epoch === 1 ? 'perform' : 'in-doubt');
+          expect(await ledger().claim(identity, 0, options)).toMatchObject({ kind: 'in-doubt' });
+        }
+      },
+    );
+
     it('architecture §5 renewing keeps the claim from going into doubt', async () => {
       const identity = identityOf(await startedRun(stores()));
       const claim = await ledger().claim(identity, 0, { idempotent: false, leaseMs: NO_LEASE_MS });

@@ -49,7 +49,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     98,
-    ['workflows/live-steps.ts', 'if (wasCancelledBetweenTries(error))', 'if (false)'],
+    ['workflows/live-steps.ts', 'throw stepError(error);', 'throw error;'],
     ['test/workflows/timed-nodes.test.ts', 'was cancelled, and did not fail'],
   ],
   [
@@ -90,4 +90,32 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     [OF_ENDINGS, 'made'],
   ],
   [99, [ENDINGS, "resumeValue.action === 'accept'", 'false'], [OF_ENDINGS, 'permitted']],
+  [
+    98,
+    ['src/translate/recording.ts', '...(untried ? { untried } : {}),', ''],
+    [OF_RUNS, 'waits anew'],
+  ],
+  [
+    98,
+    ['workflows/failures.ts', "error.retryState !== 'CANCEL_REQUESTED'", 'true'],
+    ['test/workflows/timed-nodes.test.ts', 'was cancelled, and did not fail'],
+  ],
+  [
+    99,
+    [
+      'src/adapters/postgres/effect-ledger.ts',
+      'const epoch = wordEpoch(options) + 1;',
+      'const epoch = 1;',
+    ],
+    ['test/adapters/postgres-stores.test.ts', 'no row, holds for one claim'],
+  ],
+  [
+    99,
+    [
+      'src/adapters/postgres/effect-ledger.ts',
+      'Math.max(found.epoch, wordEpoch(options))',
+      'found.epoch',
+    ],
+    ['test/adapters/postgres-stores.test.ts', 'an inherited row, holds for one claim'],
+  ],
 ];

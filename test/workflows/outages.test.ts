@@ -3,11 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
-import { agentTaskQueue, type ForkOf } from '../../src/rules/run-input.ts';
+import { agentTaskQueue, type ForkOf, type RunInput } from '../../src/rules/run-input.ts';
 import { FAMILY_OPTIONS, optionsOf, RECORDING_OPTIONS } from '../../workflows/activity-options.ts';
 import type { ActivityName } from '../../workflows/steps.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
+import type { FinishedRun } from '../support/run-workflow.ts';
 import { findTimeSkippingServer } from '../support/time-skipping.ts';
+import { replayWhole } from '../support/whole-replay.ts';
 import { openWorkflowLab, type WorkflowLab } from '../support/workflow-lab.ts';
 import { payloadsOf, typesOf } from './both-ways.ts';
 import { decision, oneAgent, scripted } from './scripted-agent.ts';
@@ -81,6 +83,14 @@ describe.skipIf(!server.available)('an outage (time-skipping server: Java) [I98]
     expect(payloadsOf(run, 'run.failed')[0]?.error).toMatchObject({ code: 'run_timeout' });
   });
 
+  /** Played again it comes to the same: what workflow code decides by stands in the record. */
+  async function expectSame(run: FinishedRun, input: RunInput): Promise<void> {
+    await run.replay();
+    const replayed = await replayWhole(lab, run, input);
+    expect(payloadsOf(replayed, 'replay.diverged')).toEqual([]);
+    expect(replayed.status).toBe(run.status);
+  }
+
   /** One call of a tool of an agent process that a worker polls for, answered by `perform`. */
   async function call(perform: (input: CallToolInput, minutes: number) => Promise<unknown>) {
     const agentId = `com.example.a${randomUUID().slice(0, 8)}`;
@@ -110,23 +120,25 @@ describe.skipIf(!server.available)('an outage (time-skipping server: Java) [I98]
         },
       },
     });
-    return { run, seen };
+    return { run, seen, input };
   }
 
   it('longer than the whole time of a call of an agent gives it up to nobody: it waits anew', async () => {
-    const { run, seen } = await call(async (_asked, minutes) => {
+    const { run, seen, input } = await call(async (_asked, minutes) => {
       if (minutes < 100) await away();
     });
     expect(run.status).toBe('completed');
     expect(seen.filter((kind) => kind !== undefined)).toEqual([]);
     expect(payloadsOf(run, 'agent.toolReturned')).toMatchObject([{ status: 'ok' }]);
+    await expectSame(run, input);
   });
 
   it('an agent that does not come in that time, though a worker polls for it, is given up with a word', async () => {
-    const { run, seen } = await call(async ({ resolution }) => {
+    const { run, seen, input } = await call(async ({ resolution }) => {
       if (!resolution) throw ApplicationFailure.retryable('no agent', 'agent_unavailable');
     });
     expect(run.status).toBe('completed');
     expect(seen.at(-1)).toBe('unreached');
+    await expectSame(run, input);
   });
 });

@@ -7,6 +7,8 @@ import { activityIdOf } from '../../src/rules/ids.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import { chain, definition, node, pinned, agentNode, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
+import { replayWhole } from '../support/whole-replay.ts';
+import { openWorkflowLab } from '../support/workflow-lab.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import {
   answer,
@@ -136,10 +138,14 @@ it('a step that would be tried again when the run is cancelled was cancelled, an
   let end: () => void = () => {};
   const isBegun = new Promise<void>((resolve) => (begun = resolve));
   const isOver = new Promise<void>((resolve) => (end = resolve));
-  const run = await runOnce({
-    input: runInput(definition(`away-${randomUUID().slice(0, 8)}`, [agentNode('think', AGENT)]), {
+  const input = runInput(
+    definition(`away-${randomUUID().slice(0, 8)}`, [agentNode('think', AGENT)]),
+    {
       agentList: [pinned(AGENT)],
-    }),
+    },
+  );
+  const run = await runOnce({
+    input,
     activities: {
       ...activities,
       prepareInvocation: async (): Promise<never> => {
@@ -161,4 +167,12 @@ it('a step that would be tried again when the run is cancelled was cancelled, an
   });
   expect(run.status).toBe('cancelled');
   expect(typesOf(run).slice(-2)).toEqual(['node.cancelled think', 'run.cancelled']);
+  const lab = await openWorkflowLab();
+  try {
+    const replayed = await replayWhole(lab, run, input);
+    expect(payloadsOf(replayed, 'replay.diverged')).toEqual([]);
+    expect(replayed.status).toBe('cancelled');
+  } finally {
+    await lab.close();
+  }
 });

@@ -75,8 +75,11 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
     probe: () =>
       onDisk(unfinished, async () => {
         const file = join(unfinished, `probe-${randomUUID()}`);
-        await writeFile(file, PROBE, { mode: 0o600 });
-        await rm(file, { force: true });
+        try {
+          await writeFile(file, PROBE, { mode: 0o600 });
+        } finally {
+          await rm(file, { force: true });
+        }
       }),
   };
 }

@@ -121,9 +121,10 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   const stands = await standsInTheWay(tx, ask);
   if (stands) return { kind: 'differs', effectId, why: stands };
   const { attempt, options } = ask;
-  const claimed = { identity, attempt, state: 'claimed', epoch: 1 } as const;
+  const epoch = wordEpoch(options) + 1;
+  const claimed = { identity, attempt, state: 'claimed', epoch } as const;
   if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
-    return { kind: 'perform', effectId, epoch: 1, inDoubt: false };
+    return { kind: 'perform', effectId, epoch, inDoubt: false };
   // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
   return claim(tx, ask);
 }
@@ -222,30 +223,38 @@ async function claimFound(
   if (known) return known;
   // A human's word has settled the doubt; that a tool is idempotent has not.
   const inDoubt = isUnknown && !isForced;
-  return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs, inDoubt });
+  const epoch = Math.max(found.epoch, wordEpoch(options)) + 1;
+  return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs, inDoubt, epoch });
 }
 
+/** What a fork inherits is its source's doubt: a word may name the epoch that it has there. */
 function isWordOn({ epoch }: Found, word: ClaimOptions['force']): boolean {
-  return word === 'settles' || (word !== undefined && word.epoch === epoch);
+  if (word === undefined || word === 'settles') return word !== undefined;
+  return word.epoch === epoch || (word.epoch !== undefined && epoch === INHERITED_EPOCH);
+}
+
+/** A claim by a word has a later epoch than the doubt that it is about, whatever the row's was: the word is used up. */
+function wordEpoch({ force }: ClaimOptions): number {
+  return typeof force === 'object' ? (force.epoch ?? 0) : 0;
 }
 
 async function claimAgain(
   tx: Transaction,
   found: EffectRecord,
-  { attempt, leaseMs, inDoubt }: { attempt: number; leaseMs: number; inDoubt: boolean },
+  {
+    attempt,
+    leaseMs,
+    inDoubt,
+    epoch,
+  }: Pick<NewEffect, 'attempt' | 'leaseMs' | 'epoch'> & { readonly inDoubt: boolean },
 ): Promise<EffectClaim> {
   await tx.query(
-    `UPDATE effects SET state = 'claimed', epoch = epoch + 1, attempt = $2, outcome_hash = NULL,
+    `UPDATE effects SET state = 'claimed', epoch = $4, attempt = $2, outcome_hash = NULL,
        lease_until_ms = openwop_now_ms() + $3::bigint
      WHERE effect_id = $1`,
-    [found.effect_id, attempt, leaseMs],
+    [found.effect_id, attempt, leaseMs, epoch],
   );
-  return {
-    kind: 'perform',
-    effectId: found.effect_id,
-    epoch: found.epoch + 1,
-    inDoubt,
-  };
+  return { kind: 'perform', effectId: found.effect_id, epoch, inDoubt };
 }
 
 /**

@@ -2,6 +2,7 @@
 // runs the migrations.
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';
+import { HostError } from '../../rules/errors.ts';
 import { within } from '../../system/time.ts';
 import { createContentFiles } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
@@ -95,7 +96,9 @@ export async function storesOn(
       ping: () => ping(db),
       async probe() {
         await ping(db);
-        await files?.probe();
+        await within(PING_LIMIT_MS, files?.probe() ?? Promise.resolve(), () => {
+          throw new HostError('service_unavailable', { part: 'content' });
+        });
       },
       close,
     };
