@@ -8,6 +8,7 @@
 //
 // The first difference ends the fork, or a branch lives from there (divergence.ts).
 import { ApplicationFailure, CancelledFailure, isCancellation } from '@temporalio/workflow';
+import type { PayloadOf } from '../src/rules/events.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import { MESSAGES } from '../src/rules/messages.ts';
 import {
@@ -69,6 +70,19 @@ export async function loadFork(input: RunInput, asked: ForkOf): Promise<Fork | u
   return { of: fork, steps, given, beganMs, comparison };
 }
 
+function unreadError(
+  { code, message }: { readonly code: string; readonly message: string },
+  isLate: boolean,
+): PayloadOf<'run.failed'>['error'] {
+  if (isLate)
+    return { code: 'run_timeout', message: 'The record of the source was not read in time.' };
+  return {
+    code: 'replay_source_missing',
+    message: 'The record of the source cannot be read.',
+    details: { cause: code, reason: message },
+  };
+}
+
 /** The fork says why it is none, and ends. */
 function endUnread(failed: unknown): never {
   if (isCancellation(failed)) {
@@ -78,13 +92,7 @@ function endUnread(failed: unknown): never {
   }
   const cause = failureOf(failed);
   if (!cause) throw failed;
-  const error = isUnreached(failed)
-    ? { code: 'run_timeout', message: 'The record of the source was not read in time.' }
-    : {
-        code: 'replay_source_missing',
-        message: 'The record of the source cannot be read.',
-        details: { cause: cause.code, reason: cause.message },
-      };
+  const error = unreadError(cause, isUnreached(failed));
   emit('run.failed', { error }, { key: TERMINAL_KEY });
   endJournal('failed');
   const { code } = error;
