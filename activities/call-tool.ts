@@ -55,13 +55,16 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
   });
 }
 
-/** Of a call that fails for good: what its effect came to, or that nobody knows. Undefined: there is none. */
+/**
+ * Before a call fails for good: the result of its effect, or a question about it where the ledger does not know. Undefined
+ * where there is no effect.
+ */
 export async function knownCall(
   ports: ActivityPorts,
   input: CallToolInput,
   code: ErrorCode,
 ): Promise<Result | undefined> {
-  // Of a run that has ended nobody is asked. A branch by its record performs nothing, unless somebody said so.
+  // A run that has ended asks nobody. A branch that goes by its record performs nothing, unless a human said so.
   if (code === 'run_state_conflict' || (input.recordedBy && !input.resolution)) return undefined;
   const { toolId } = input.call;
   const tool = input.tools.includes(toolId) ? await toolNow(ports, input) : undefined;
@@ -73,7 +76,7 @@ export async function knownCall(
   return known && told(effect, known);
 }
 
-/** Undefined where it cannot be found now: what its effect came to is told all the same. */
+/** Undefined where the tool cannot be looked up now: the ledger is asked all the same. */
 async function toolNow(ports: ActivityPorts, { context, call }: CallToolInput) {
   const { toolId } = call;
   try {

@@ -82,7 +82,7 @@ export type PrepareInvocationOutput =
         remote?: { agentId: string; waitMs: number; asks: boolean };
         /** A call is a run of this agent. */
         runs?: string;
-        /** It changes something: of a call that is cut off nobody knows whether it did. */
+        /** It changes something: after a call that was cut off it is not known whether it did. */
         sideEffects?: true;
       }[];
       /** Present when the manifest has handoff.returnSchemaRef, or the agent orchestrates. */
@@ -181,7 +181,7 @@ export interface CallToolInput {
   readonly resolution?:
     | { readonly kind: 'happened'; readonly outcome: JsonValue }
     | { readonly kind: 'skip' }
-    /** `epoch` as the doubt told it: the word is about that, and holds for one claim. */
+    /** `epoch` of the doubt that was answered: the answer holds for one claim. */
     | { readonly kind: 'perform'; readonly epoch?: number }
     | { readonly kind: 'unreached' };
   /**

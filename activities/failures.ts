@@ -11,7 +11,7 @@ import { beginTry, LOST_TRIES, lostTries, noteEnd, OWN_TRIES, ownFailures } from
 
 /** Longest failure message in bytes: it travels in history. */
 const MESSAGE_BYTES = 2048;
-/** Failures beyond its own tries that a step may have in looking at what stands in place of its last one. */
+/** Further failures that a step may have while it asks for a result in place of its last failure. */
 const LOOKS = 20;
 /** ms after which another worker may take a step that was handed back. */
 const HANDED_BACK_MS = 500;
@@ -86,7 +86,7 @@ async function guardedOnce<Result>(
 
 /**
  * The database is known to be away: the step is not begun, and whoever polls next takes it. A queue of an agent may have no
- * other worker: there it rests as behind any failure.
+ * other worker: there it waits as after any failure.
  */
 function handedBack(): ApplicationFailure {
   const isQueued = isAgentTaskQueue(Context.current().info.taskQueue);
@@ -100,10 +100,7 @@ function lostFailure(): ApplicationFailure {
   });
 }
 
-/**
- * The failure as it leaves. It is final where the step has failed often enough by itself; else later tries are told how this
- * one ended.
- */
+/** The failure as it is thrown: final where the step has failed often enough by itself; else its kind is counted. */
 function countFailure(
   { watch }: GuardPorts,
   failed: ApplicationFailure,

@@ -6,7 +6,7 @@ import { beat, noteDetails } from './tries.ts';
 /** ms between heartbeats; well under HEARTBEAT_TIMEOUT_MS. */
 const HEARTBEAT_INTERVAL_MS = 1_000;
 
-/** Runs `body` under heartbeats. The newest details that it tells go along with each, and stay for later tries. */
+/** Runs `body` under heartbeats. Each carries the newest details that it gave, and later tries see the last. */
 export async function beating<Result>(
   body: (tell: (details: JsonValue) => void) => Promise<Result>,
 ): Promise<Result> {

@@ -37,9 +37,9 @@ const EFFECT_LEASE_MS = 10_000;
 const LEASE_RENEWAL_MS = 3_000;
 /** ms added to the end of somebody else's lease before asking again. */
 const BUSY_MARGIN_MS = 250;
-/** Tries of the tool's own after which a failure that could be tried again is told to the model instead. */
+/** Failures of the step itself after which the model gets the error instead of another try. */
 const MAX_TOOL_TRIES = 4;
-/** ms that a reconcile hook has behind its time to say what it knows. */
+/** ms that a reconcile hook has after its time limit to return. */
 const RECONCILE_GRACE_MS = 1_000;
 /** Largest outcome of a tool in bytes of JSON. */
 const OUTCOME_BYTES = 8 * 1024 * 1024;
@@ -124,8 +124,8 @@ export async function settleByWord(effect: KnownEffect, word: Word): Promise<Eff
 }
 
 /**
- * The call fails for good, whatever ended it: what its effect came to stands above that, and where nobody knows it is asked
- * about. Undefined: it was not performed, or performing it once more changes nothing.
+ * Before a call fails for good, whatever ended it: the outcome of its effect, or a doubt that a human decides. Undefined:
+ * it was not performed, or to perform it once more changes nothing.
  */
 export async function effectBehindFailure(effect: KnownEffect): Promise<EffectResult | undefined> {
   const { ports, input, tool } = effect;

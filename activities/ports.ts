@@ -19,7 +19,7 @@ export interface ActivityPorts {
   readonly children: Children;
   readonly models: Models;
   readonly tools: Tools;
-  /** Of what every activity stands on. */
+  /** Whether the stores are there. */
   readonly watch: Pick<Watch, 'isThere' | 'doubt'>;
   readonly redactor: Redactor;
   readonly logger: Logger;

@@ -42,12 +42,12 @@ function tally(): Tally {
   return { ...NONE, ...(before().tries as Tally | undefined) };
 }
 
-/** The details that this try, or else an earlier one, told last. */
+/** The last details that this try gave, or else an earlier one. */
 export function lastDetails(): JsonValue | undefined {
   return details.get(Context.current()) ?? before().told;
 }
 
-/** Takes what the activity of `context` tells of itself; the next heartbeat brings it to Temporal. */
+/** Takes details of the activity of `context`; the next heartbeat carries them. */
 export function noteDetails(context: Context, newest: JsonValue): void {
   details.set(context, newest);
 }
@@ -63,7 +63,7 @@ export function ownFailures(): number {
   return tally().failures;
 }
 
-/** Earlier tries whose end nobody told. */
+/** Earlier tries that ended without a word. */
 export function lostTries(): number {
   const { failures, outages } = tally();
   return Context.current().info.attempt - 1 - failures - outages;

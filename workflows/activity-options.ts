@@ -1,5 +1,5 @@
 // Timeouts and retries of every activity, explicit, and the queue that a step may have of its own. Temporal's own tries
-// appear in no id, and have no number: an outage of what the host stands on ends no step (architecture §4.1). Which failure
+// appear in no id and have no maximum: an outage of the host's own parts ends no step (architecture §4.1). Which failure
 // is the last is the activity's to say (activities/failures.ts); the times of the node and of the run bound it all.
 import type { ActivityOptions } from '@temporalio/workflow';
 import { HEARTBEAT_TIMEOUT_MS } from '../src/rules/limits.ts';

@@ -9,8 +9,8 @@ import {
 import { isErrorCode, isOutage } from '../src/rules/errors.ts';
 
 /**
- * No worker took the step in time, or none finished it before its whole time was over: of a try that would have had a next one
- * the server tells the failure itself.
+ * No worker took the step in time, or none finished it before its whole time was over. Where a further try would come too
+ * late, the server returns the failure of the last one.
  */
 export function isUnreached(error: unknown): boolean {
   if (!(error instanceof ActivityFailure)) return false;
@@ -30,8 +30,8 @@ export function endedInOutage(error: unknown): boolean {
 }
 
 /**
- * What a step throws, of what Temporal tells. One that would have been tried again, had nobody cancelled it meanwhile, was
- * cancelled: why its last try failed is nothing that happened to the run.
+ * The error that a step throws. A step that a cancel kept from its next try was cancelled: the failure of its last try is no
+ * fact of the run.
  */
 export function stepError(error: unknown): unknown {
   if (!(error instanceof ActivityFailure) || error.retryState !== 'CANCEL_REQUESTED') return error;

@@ -198,7 +198,7 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   } catch (error) {
     if (isUnreached(error)) {
       call.rounds++;
-      // Nobody looked for the agent while what the host stands on was away: the call waits anew.
+      // During an outage nobody looked for the agent: the call waits again.
       if (endedInOutage(error)) {
         await sealCall(placed, name);
         return callTool(placed);
@@ -346,7 +346,7 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   const { value } = await ask(placed, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
-    // Without a row in the ledger it was not made: another one stands in its way.
+    // A doubt without a row in the ledger is about an earlier call: this one was not made.
     ...(doubt?.epoch === undefined ? { suspended: { callId: call.callId } } : {}),
     data: {
       artifactId: doubt?.effectId ?? call.callId,

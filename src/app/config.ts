@@ -23,7 +23,7 @@ export interface Config {
   readonly http: {
     readonly host: string;
     readonly port: number;
-    /** Of a worker alone, which has no API: where it tells its health. Absent: nowhere. */
+    /** Port for /healthz and /readyz of a worker alone, which has no API. Absent: none. */
     readonly healthPort?: number | undefined;
     /** Origin as users see it; absent: what each request names. */
     readonly publicUrl?: string;

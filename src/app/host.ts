@@ -66,7 +66,7 @@ export async function createHost(options: HostOptions): Promise<Host> {
   }
 }
 
-/** A setting without effect is refused: the API tells the health of its process. */
+/** A setting without effect is refused: a process with an API answers these paths there. */
 function refuseHealthPort({ config, parts }: HostOptions): void {
   if (!parts.facade || config.http.healthPort === undefined) return;
   const reason =

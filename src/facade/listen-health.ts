@@ -34,7 +34,7 @@ export async function listenForHealth(
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.setTimeout(REQUEST_TIMEOUT_MS);
-  // While the process ends nobody is answered here: that says it.
+  // A process that ends answers nobody here.
   return listenOn(server, address, () => server.closeAllConnections());
 }
 

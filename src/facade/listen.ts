@@ -48,7 +48,7 @@ export async function listen(
   return listenOn(server, address, () => facade.drain());
 }
 
-/** Binds the server; `drain` is told when it takes no new connection any more. */
+/** Binds the server; `drain` is called once it takes no new connections. */
 export async function listenOn(
   server: Server,
   address: { readonly host: string; readonly port: number },

@@ -49,9 +49,8 @@ export type EffectClaim =
   | { readonly kind: 'run-closed' };
 
 /**
- * What a human said about a doubt stands for that doubt alone: as of `epoch`, or of a call that matched no row. A claim by it
- * raises the epoch, so that no later try performs it once more by the same word. `settles`: it is only noted, and
- * performed by nobody, whatever was claimed meanwhile.
+ * A human's answer to a doubt: the doubt with this `epoch`, or one about a call without a row. It holds for one claim, which
+ * raises the epoch above it. `settles`: the answer is an outcome; nothing is performed, whatever was claimed meanwhile.
  */
 export type HumanWord = 'settles' | { readonly epoch?: number };
 

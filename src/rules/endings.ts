@@ -12,7 +12,7 @@ export interface OpenItem {
   readonly nodeId?: string;
   /** The opening's identifying fields, copied by name. */
   readonly ids: JsonObject;
-  /** Of a call: the question whether it may be made, which nobody has said yes to. */
+  /** Of a call: the interrupt that asks whether it may be made, while nobody has accepted it. */
   readonly unsent?: string;
 }
 

@@ -197,7 +197,7 @@ const agentRef = (agentId: JsonValue): JsonValue => ({ agentId });
 const withErrorName = (error: JsonValue): JsonValue =>
   isJsonObject(error) && error.code !== undefined ? { ...error, error: error.code } : error;
 
-/** A call that may have been made, and was cut off: that it failed nobody knows. */
+/** The error of a call that was cut off after it may have been made. */
 const inDoubt = (message: string) => ({
   code: 'effect_in_doubt',
   message: `It is not known whether the effect happened. ${message}`,

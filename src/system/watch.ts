@@ -5,7 +5,7 @@ import { Bell } from './time.ts';
 /** ms between two questions, while it is there, and while it is away. */
 const PACE_MS = 1_000;
 const PACE_AWAY_MS = 250;
-/** Questions in a row without an answer, behind which it is away: one that is busy answers the next. */
+/** Questions in a row without an answer after which it counts as away: one that is busy answers the next. */
 const MISSES = 2;
 
 export interface Watch {

@@ -27,8 +27,8 @@ const COHORTS = '/v1/host/openwop-temporal/cohorts';
 const PAYING = 2;
 /** Runs of many steps, of which each may go to the worker that has lost its database. */
 const MANY = 12;
-/** Polls for steps that a worker has open at once. */
-const POLLS = 11;
+/** A few more than the polls for steps that a worker has open at once. */
+const POLLS = 16;
 /** Time in ms in which a worker knows that its database is away, or back. */
 const AWAY_LIMIT_MS = patient(15_000);
 

@@ -242,7 +242,7 @@ describe('architecture §3.3: followers', () => {
       log: {
         ...stores.log,
         read: async (id, query) => {
-          if (failing-- > 0) throw new HostError('service_unavailable');
+          if (query.after === -1 && failing-- > 0) throw new HostError('service_unavailable');
           return stores.log.read(id, query);
         },
         tail: (id) => ((asked.tail += 1), stores.log.tail(id)),
@@ -257,7 +257,8 @@ describe('architecture §3.3: followers', () => {
     };
     // It waits at the end, and so keeps what is shared.
     const waiting = collect(one.follow(runRef(runId), { after: 0, signal: abort.signal }));
-    await expect.poll(() => asked.tail).toBe(1);
+    // A notification of what was just caught up may come late, and then it looks once more.
+    await expect.poll(() => asked.tail).toBeGreaterThan(0);
     failing = 1;
     await expect(rows(-1)).rejects.toMatchObject({ code: 'service_unavailable' });
     expect(await rows(-1)).toBe(0);

@@ -15,8 +15,8 @@
 //   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
 //   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
 //   What a fork inherits (epoch 0) was performed under another key: in doubt, it is no idempotent tool's to repeat.
-//   `recall` tells what the column "other tool" says, and claims nothing. `force` is a human's word: of another epoch than
-//   the row's it forces nothing.
+//   `recall` returns what the column "other tool" says, and claims nothing. `force` is a human's answer to a doubt: one
+//   about another epoch than the row's forces nothing.
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import {

@@ -1,4 +1,4 @@
-// Places for steps, while the store is there (architecture §4.1): a worker that lost what it stands on takes no step, instead of failing
+// Slots for steps, while the stores are there (architecture §4.1): a worker that lost one takes no more steps, instead of failing
 // each at once and so taking more than its share from the workers that could perform them. What it has taken goes on.
 import type { ActivitySlotInfo, CustomSlotSupplier, SlotPermit } from '@temporalio/worker';
 import type { Watch } from '../../system/watch.ts';
