@@ -109,7 +109,11 @@ beforeAll(async () => {
 });
 afterAll(() => host?.stop());
 
-const rowsOf = (runId: string) => host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+/** The whole log as it is now: a run that nobody watches is written a little later. */
+async function rowsOf(runId: string): Promise<readonly LogRow[]> {
+  await host.log.fresh(runRef(runId));
+  return host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+}
 
 /** Everything below a run, oldest first, once all of it has ended. */
 async function familyOf(runId: string): Promise<readonly { runId: string; parentRunId: string }[]> {
