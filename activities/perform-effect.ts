@@ -82,13 +82,9 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
   const { resolution } = effect.input;
   if (resolution?.kind === 'unreached') return settleUnreached(effect);
   // A human's "perform" holds for one claim: were it to hold for later ones, a crash after the effect would repeat it.
-  const word = resolution?.kind === 'perform' ? wordOf(resolution) : undefined;
+  const word = resolution?.kind === 'perform' ? resolution : undefined;
   const claim = await claimEffect(effect, word);
   return claim.kind === 'perform' ? perform(effect, claim) : follow(effect, claim);
-}
-
-function wordOf({ epoch }: { readonly epoch?: number }): HumanWord {
-  return epoch === undefined ? {} : { epoch };
 }
 
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */

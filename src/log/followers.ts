@@ -3,6 +3,7 @@
 // position share one query. While a run is followed it is watched, so that its projector does not wait.
 import { HostError } from '../rules/errors.ts';
 import { isTerminalEvent } from '../rules/status.ts';
+import { Waiters } from '../system/time.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -52,7 +53,7 @@ class LastAnswer<Value> {
 class Channel {
   followers = 0;
   version = 0;
-  readonly #wakers = new Set<() => void>();
+  readonly #waiters = new Waiters();
   readonly #rows = new LastAnswer<readonly LogRow[]>();
   readonly #tail = new LastAnswer<Awaited<ReturnType<LogStore['tail']>>>();
   readonly #log: Pick<LogStore, 'read' | 'tail'>;
@@ -65,7 +66,7 @@ class Channel {
 
   wake(): void {
     this.version += 1;
-    for (const waker of this.#wakers) waker();
+    this.#waiters.wakeAll();
   }
 
   read(after: number): Promise<readonly LogRow[]> {
@@ -84,16 +85,7 @@ class Channel {
 
   /** Resolves when something changed since `version`, or on abort. */
   changed(version: number, signal: AbortSignal): Promise<void> {
-    if (this.version !== version || signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = () => {
-        this.#wakers.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      this.#wakers.add(done);
-      signal.addEventListener('abort', done);
-    });
+    return this.version === version ? this.#waiters.wait(signal) : Promise.resolve();
   }
 }
 

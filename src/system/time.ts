@@ -93,6 +93,34 @@ export class Bell {
   }
 }
 
+/** Those who wait to be woken, in the order in which they came. */
+export class Waiters {
+  readonly #wakes = new Set<() => void>();
+
+  /** Resolves when it is woken; on abort at the latest. */
+  wait(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#wakes.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.#wakes.add(wake);
+      signal.addEventListener('abort', wake);
+    });
+  }
+
+  wakeNext(): void {
+    const [wake] = this.#wakes;
+    wake?.();
+  }
+
+  wakeAll(): void {
+    for (const wake of [...this.#wakes]) wake();
+  }
+}
+
 /** Pauses in ms: the first, and then each time twice as long, up to the longest. */
 export class BackOff {
   readonly #firstMs: number;

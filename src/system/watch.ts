@@ -1,6 +1,6 @@
 // Whether somebody without whom this process can do nothing is there: asked at a pace, and at once where somebody had no
 // answer. What waits for it begins again by itself.
-import { Bell } from './time.ts';
+import { Bell, Waiters } from './time.ts';
 
 /** ms between two questions, while it is there, and while it is away. */
 const PACE_MS = 1_000;
@@ -30,7 +30,7 @@ export function startWatch({ ask, onChange }: WatchParts): Watch {
   const stopping = new AbortController();
   const { signal } = stopping;
   const doubted = new Bell();
-  const waiting = new Set<() => void>();
+  const waiters = new Waiters();
   let isThere = true;
   let missed = 0;
 
@@ -41,7 +41,7 @@ export function startWatch({ ask, onChange }: WatchParts): Watch {
     // One who did not answer is asked once more at once.
     if (isThere && missed > 0) doubted.ring();
     if (was !== isThere) onChange(isThere, error);
-    if (isThere) for (const wake of [...waiting]) wake();
+    if (isThere) waiters.wakeAll();
   }
 
   async function run(): Promise<void> {
@@ -61,17 +61,7 @@ export function startWatch({ ask, onChange }: WatchParts): Watch {
   return {
     isThere: () => isThere,
     async whenThere(until) {
-      while (!isThere && !until.aborted) {
-        await new Promise<void>((resolve) => {
-          const wake = () => {
-            waiting.delete(wake);
-            until.removeEventListener('abort', wake);
-            resolve();
-          };
-          waiting.add(wake);
-          until.addEventListener('abort', wake);
-        });
-      }
+      while (!isThere && !until.aborted) await waiters.wait(until);
     },
     // While it is away it is asked often enough.
     doubt: () => void (isThere && doubted.ring()),
