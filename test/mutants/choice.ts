@@ -72,3 +72,30 @@ function spread(mutants: readonly Mutant[], most: number, seed: number): readonl
   const step = Math.max(1, Math.ceil(mutants.length / most));
   return mutants.filter((_, index) => (index + seed) % step === 0);
 }
+
+/** A test that failed in a report of vitest. */
+export interface FailedTest {
+  /** From the root of the project. */
+  readonly file: string;
+  readonly fullName: string;
+  readonly failureMessages?: readonly string[];
+}
+
+/**
+ * Mutants whose own tests fail before a line is changed, and why: what fails anyway kills nothing. A file may have run tests
+ * that only another file's mutant names, without what those tests need; they are passed over.
+ */
+export function brokenBefore(
+  chosen: readonly Mutant[],
+  failed: readonly FailedTest[],
+): ReadonlyMap<Mutant, string> {
+  return new Map(
+    chosen.flatMap((mutant) => {
+      const own = new RegExp(mutant.test);
+      const one = failed.find(({ file, fullName }) => file === mutant.killer && own.test(fullName));
+      if (!one) return [];
+      const message = (one.failureMessages ?? []).join('\n').slice(0, 600);
+      return [[mutant, `${one.file} fails without it: ${one.fullName}\n${message}`] as const];
+    }),
+  );
+}

@@ -1,6 +1,6 @@
 // Which mutants are none: their line has moved, is there twice, stays as it is, or is no program any more. And which are tried.
 import { expect, test } from 'vitest';
-import { concerned, faultOfWords, named, wordsOf } from './choice.ts';
+import { brokenBefore, concerned, faultOfWords, named, wordsOf } from './choice.ts';
 import { mutate } from './mutate.ts';
 import { MUTANTS } from './mutants.ts';
 
@@ -67,4 +67,17 @@ test('a word that means no mutant is refused, beside others too', () => {
   expect(wordsOf(' I1,, I2 ')).toEqual(['I1', 'I2']);
   expect(faultOfWords(MUTANTS, ['I1', 'I2'])).toBeUndefined();
   expect(faultOfWords(MUTANTS, ['I1', 'nosuchword'])).toMatch(/no mutant has nosuchword in/);
+});
+
+test('a mutant is broken where its own test fails before it, and not where another test of the file does', () => {
+  const [mutant] = MUTANTS;
+  if (!mutant) throw new Error('no mutants');
+  const own = { ...mutant, killer: 'test/a.test.ts', test: 'own words' };
+  const fail = (file: string, fullName: string) =>
+    brokenBefore([own], [{ file, fullName, failureMessages: ['a reason'] }]).get(own);
+  expect(fail('test/a.test.ts', 'a group has own words')).toMatch(
+    /^test\/a\.test\.ts fails without it: a group has own words\na reason$/,
+  );
+  expect(fail('test/a.test.ts', 'a group has other words')).toBeUndefined();
+  expect(fail('test/b.test.ts', 'a group has own words')).toBeUndefined();
 });

@@ -15,7 +15,7 @@ import { repositoryFiles } from '../support/source-tree.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { Greens } from '../runner/green.ts';
 import { inPlace } from '../runner/place.ts';
-import { concerned, faultOfWords, named, wordsOf, type Choice } from './choice.ts';
+import { brokenBefore, concerned, faultOfWords, named, wordsOf, type Choice } from './choice.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { mutate } from './mutate.ts';
 import { patient, shareSlowness } from '../support/machine.ts';
@@ -84,7 +84,11 @@ interface Report {
     /** Absolute path of the test file. */
     readonly name: string;
     readonly message?: string;
-    readonly assertionResults: readonly { readonly status: string; readonly title: string }[];
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
 }
 
@@ -110,21 +114,22 @@ async function play(
     : (JSON.parse(text) as Report);
 }
 
-/** Files in which a test fails while no line is changed: what fails anyway kills nothing. */
+/** Mutants whose tests fail while no line is changed, and what those say. The tests of all run at once. */
 async function failingAnyway(
   folder: string,
   chosen: readonly Mutant[],
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<Mutant, string>> {
   const files = [...new Set(chosen.map(({ killer }) => killer))];
-  if (files.length === 0) return new Set();
+  if (files.length === 0) return new Map();
   const test = [...new Set(chosen.map((one) => `(?:${one.test})`))].join('|');
   const report = await play(folder, files, { test, limitMs: CONTROL_LIMIT_MS });
   if (typeof report === 'string') throw new Error(`The tests said nothing at first: ${report}`);
-  return new Set(
-    report.testResults
-      .filter((one) => one.assertionResults.some(({ status }) => status === 'failed'))
-      .map(({ name }) => relative(realpathSync(folder), realpathSync(name))),
+  const failed = report.testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map((one) => ({ ...one, file: relative(realpathSync(folder), realpathSync(name)) })),
   );
+  return brokenBefore(chosen, failed);
 }
 
 /** What the killer says. Without a failed test nothing is killed, whatever broke. */
@@ -176,9 +181,9 @@ async function tryAll(
       late++;
       continue;
     }
-    const [verdict, why] = failing.has(mutant.killer)
-      ? (['broken', `${mutant.killer} fails without it`] as const)
-      : await attempt(folder, mutant);
+    const failure = failing.get(mutant);
+    const [verdict, why] =
+      failure === undefined ? await attempt(folder, mutant) : (['broken', failure] as const);
     counts[verdict]++;
     const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
     const [line = ''] = mutant.before.trim().split('\n');
