@@ -3,8 +3,9 @@
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { DatabaseOptions } from '../adapters/postgres/index.ts';
-import { parseEncryptionKeys, type EncryptionKey } from '../adapters/temporal/codec.ts';
+import { parseEncryptionKeys } from '../adapters/temporal/codec.ts';
 import type { TemporalTarget } from '../adapters/temporal/connection.ts';
+import type { HostKey } from '../ports/keys.ts';
 import { isBuildId, RUN_VERSIONING, type RunVersioning } from '../rules/builds.ts';
 import { HostError, codeOf } from '../rules/errors.ts';
 import { cacheFolder } from './cache-folder.js';
@@ -58,7 +59,7 @@ export interface Config {
   /** Runs are kept for so many days behind their end; absent: for ever. */
   readonly retentionDays?: number;
   /** First one encrypts, all decrypt; none: no encryption. */
-  readonly encryptionKeys: readonly EncryptionKey[];
+  readonly encryptionKeys: readonly HostKey[];
   readonly database: DatabaseOptions;
   readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;
   /** Of the worker, where it names its build (docs/upgrades.md); absent: it does not, and takes what comes. */

@@ -5,6 +5,7 @@ import { workflowBundle } from '../adapters/temporal/bundle.ts';
 import { dataConverter } from '../adapters/temporal/codec.ts';
 import { installRuntime } from '../adapters/temporal/worker.ts';
 import { HostError } from '../rules/errors.ts';
+import { ringOf } from '../rules/key-ring.ts';
 import type { Log } from '../log/log.ts';
 import type { Projector } from '../log/projector.ts';
 import type { Catalog } from '../ports/catalog.ts';
@@ -19,6 +20,7 @@ import {
   loadAgentParts,
   locateTemporal,
   mayForget,
+  newProcessId,
   openDatabase,
   watchStore,
   type HostOptions,
@@ -80,13 +82,18 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const bundling = parts.worker ? bundleFor(config, report) : undefined;
   bundling?.catch(() => undefined);
   const build = await buildOf(config);
+  const processId = newProcessId();
   const located = await locateTemporal(options, { orInMemory: mayForget(config) });
   const [temporal, stores] = await bothOrNone(
     located.start(started),
-    openDatabase(options, started, located.traits),
+    openDatabase(options, started, {
+      traits: located.traits,
+      ...(parts.facade || parts.worker ? { processId } : {}),
+    }),
   );
   const watch = watchStore(options, started, stores);
-  const runs = { ...joinLog(options, started, { temporal, stores, build, watch }), options };
+  const joined = { processId, temporal, stores, build, watch };
+  const runs = { ...joinLog(options, started, joined), options };
   const early = await startRoles(EARLY_ROLES, runs, started);
   const inside = { ...early, ...(await loadAgentParts(options, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
@@ -120,7 +127,7 @@ async function bothOrNone<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
 }
 
 async function bundleFor(config: Config, report: Report): Promise<{ codePath: string }> {
-  const { failureConverterPath } = dataConverter({ encryptionKeys: config.encryptionKeys });
+  const { failureConverterPath } = dataConverter({ ring: ringOf(config.encryptionKeys) });
   return withProgress(report, 'Bundling the workflow code (once)', () =>
     workflowBundle({ cacheDir: config.cacheDir, failureConverterPath }),
   );

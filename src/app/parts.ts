@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Connection } from '@temporalio/client';
+import type { Connection, DataConverter } from '@temporalio/client';
 import { loadCatalog } from '../adapters/catalog/index.ts';
 import { createModels, hasLiveModel } from '../adapters/models/index.ts';
 import { openStores } from '../adapters/postgres/index.ts';
@@ -63,6 +63,8 @@ export interface BuiltIn {
 export interface HostWaits {
   /** KEY_HELD_MS of the keys of subjects; all processes of a database have the same. */
   readonly keyHeldMs?: number;
+  /** ANNOUNCED_MS of the operator's keys. */
+  readonly announcedMs?: number;
   /** ROUND_MS of erasures that were left under way. */
   readonly erasureRoundMs?: number;
   /** STOP_LIMIT_MS of a cohort's forks. */
@@ -169,16 +171,21 @@ function databaseOf({ database: asked, dataDir, cacheDir }: Config, { keepsRuns 
   };
 }
 
+export function newProcessId(): string {
+  return `process-${randomUUID()}`;
+}
+
+/** `processId`: by which the process announces its keys to others; absent: it neither starts runs nor works on them. */
 export async function openDatabase(
   { config, logger, report, waits }: HostOptions,
   started: Started,
-  traits: ServerTraits,
+  { traits, processId }: { readonly traits: ServerTraits; readonly processId?: string },
 ): Promise<Stores> {
   const { database, contentDir } = databaseOf(config, traits);
   const stores = await withProgress(report, 'Opening the database', () =>
     openStores({
       ...{ database, contentDir, logger, masterKeys: config.encryptionKeys },
-      keyHeldMs: waits?.keyHeldMs,
+      ...{ processId, keyHeldMs: waits?.keyHeldMs, announcedMs: waits?.announcedMs },
     }),
   );
   started.add('database', STOP_LIMITS.database, () => stores.close());
@@ -209,6 +216,8 @@ export function watchStore(
 export interface RunParts {
   /** Of the stores. */
   readonly watch: Watch;
+  /** What Temporal keeps of runs goes through it, for client and workers alike. */
+  readonly payloads: DataConverter;
   readonly temporal: Temporal;
   readonly stores: Stores;
   readonly build: ProcessBuild;
@@ -225,23 +234,27 @@ export interface RunParts {
 }
 
 /** What payloads are encrypted with: the operator's keys, and those of subjects. */
-export function codecKeys(
-  { encryptionKeys }: Pick<Config, 'encryptionKeys'>,
-  { subjectKeys }: Pick<Stores, 'subjectKeys'>,
-): CodecKeys {
-  return { encryptionKeys, subjects: subjectKeys };
+export function codecKeys({
+  keyRing,
+  subjectKeys,
+}: Pick<Stores, 'keyRing' | 'subjectKeys'>): CodecKeys {
+  return { ring: keyRing, subjects: subjectKeys };
 }
+
+type JoinedParts = Pick<RunParts, 'temporal' | 'stores' | 'build' | 'watch'> & {
+  readonly processId: string;
+};
 
 export function joinLog(
   { config, logger, apiKey, parts }: HostOptions,
   started: Started,
-  { temporal, stores, build, watch }: Pick<RunParts, 'temporal' | 'stores' | 'build' | 'watch'>,
+  { processId, temporal, stores, build, watch }: JoinedParts,
 ): RunParts {
   const { namespace } = temporal;
-  const processId = `process-${randomUUID()}`;
   const connection = connectTemporal(temporal);
-  const converter = dataConverter(codecKeys(config, stores));
-  const clientOptions = { connection, namespace, dataConverter: converter };
+  const keys = codecKeys(stores);
+  const payloads = dataConverter(keys);
+  const clientOptions = { connection, namespace, dataConverter: payloads };
   // A worker alone starts children of its runs: they have the revision of its release, and begin on it.
   const pinTo = () => (parts.facade ? undefined : build.pinned());
   const engine = createRunEngine({ ...clientOptions, pinTo });
@@ -250,7 +263,7 @@ export function joinLog(
   const history = createHistoryReader({
     connection,
     namespace,
-    codec: createEncryption(config.encryptionKeys, stores.subjectKeys),
+    codec: createEncryption(keys),
     traits: temporal.traits,
   });
   const histories = createHistoryRemover({ connection, namespace });
@@ -264,8 +277,8 @@ export function joinLog(
   started.add('history', STOP_LIMITS.reads, () => history.close());
   started.add('log', STOP_LIMITS.reads, () => log.close());
   return {
-    ...{ temporal, stores, build, watch, connection, engine, cohortEngine, deployments },
-    ...{ history, histories, log, projector, redactor },
+    ...{ temporal, stores, build, watch, payloads, connection, engine, cohortEngine },
+    ...{ deployments, history, histories, log, projector, redactor },
   };
 }
 

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import type { CallToolInput, CohortActivities } from '../../activities/contract.ts';
 import type { createActivities } from '../../activities/create-activities.ts';
 import { createAgentWorkers } from '../adapters/temporal/agent-workers.ts';
-import { dataConverter } from '../adapters/temporal/codec.ts';
 import type { KeptWorker } from '../adapters/temporal/kept-worker.ts';
 import { deploymentOptions, keepPromoted } from '../adapters/temporal/versioning.ts';
 import { createRunWorker } from '../adapters/temporal/worker.ts';
@@ -25,7 +24,7 @@ import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
 import { HostError } from '../rules/errors.ts';
 import { openCoreFolder } from './data-folder.ts';
-import { codecKeys, type AgentParts, type HostOptions, type RunParts } from './parts.ts';
+import { type AgentParts, type HostOptions, type RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
@@ -161,13 +160,13 @@ const agentQueues: Role<LateNeeds> = {
   name: 'agent queues',
   half: 'worker',
   stopLimitMs: 20_000,
-  async start({ options: { config, logger }, stores, core, temporal, activities }) {
+  async start({ options: { logger }, core, temporal, activities, payloads }) {
     if (!core) return undefined;
     const workers = createAgentWorkers({
       target: temporal,
       tenant: DEFAULT_CALLER.tenant,
       activities: { callTool: (input: CallToolInput) => activities.callTool(input) },
-      dataConverter: dataConverter(codecKeys(config, stores)),
+      dataConverter: payloads,
       logger,
     });
     core.onRoutable((agentId, isHere) => workers.note(agentId, isHere));
@@ -182,7 +181,7 @@ const worker: Role<LateNeeds> = {
   half: 'worker',
   stopLimitMs: 20_000,
   async start(needs) {
-    const { temporal, stores, bundle, activities, projector, build, watch } = needs;
+    const { temporal, bundle, activities, projector, build, watch, payloads } = needs;
     const { config, logger, waits } = needs.options;
     if (!bundle) throw new Error('workflows run where their code is bundled');
     const source = buildSource(needs);
@@ -190,7 +189,7 @@ const worker: Role<LateNeeds> = {
       target: temporal,
       bundle,
       activities,
-      dataConverter: dataConverter(codecKeys(config, stores)),
+      dataConverter: payloads,
       hint: (...hint) => projector.hint(...hint),
       logger,
       deployment: async () => {

@@ -32,7 +32,7 @@ async function checkAndEnd(parts: CommandParts): Promise<Running> {
       report: say,
       signal,
     });
-    const { payloadCodecs = [] } = dataConverter(codecKeys(config, host.stores));
+    const { payloadCodecs = [] } = dataConverter(codecKeys(host.stores));
     const connection = connectTemporal(host.temporal);
     const broken = await check(
       {

@@ -82,6 +82,7 @@ export interface FacadeDeps {
     | 'agents'
     | 'retention'
     | 'subjects'
+    | 'keyRing'
     | 'ping'
   >;
   readonly engine: RunEngine;

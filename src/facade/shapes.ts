@@ -302,6 +302,7 @@ const INLINE: JsonObject = {
       engine: text,
       database: text,
       worker: { enum: ['ok', 'waits-for-store', 'waits-for-temporal'] },
+      keys: { const: 'missing' },
       projection: {
         oneOf: [
           { enum: ['ok', 'unknown'] },

@@ -10,6 +10,7 @@ import type { FamilyStore } from './families.ts';
 import type { FeedStore } from './feed.ts';
 import type { SegmentStore } from './history.ts';
 import type { IdempotencyStore } from './idempotency.ts';
+import type { KeyRing } from './keys.ts';
 import type { LogStore } from './log.ts';
 import type { PageSessionStore } from './page-sessions.ts';
 import type { ProjectionStore } from './projection.ts';
@@ -36,6 +37,7 @@ export interface Stores {
   readonly retention: RetentionStore;
   readonly subjects: SubjectStore;
   readonly subjectKeys: SubjectKeys;
+  readonly keyRing: KeyRing;
   /** Throws HostError service_unavailable when the database does not answer within 2 s. */
   ping(): Promise<void>;
   /** As `ping`, and the content store takes writes, too: a worker without either takes no step. */

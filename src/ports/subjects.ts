@@ -24,7 +24,15 @@ export interface SubjectKeys {
    * Of the run, to seal with: undefined when it names no subject. Where the database is away the key as it was last known.
    */
   ofRun(runId: string): Promise<KnownKey | undefined>;
-  /** To open with. Throws HostError history_undecodable: there is no such key, or no master key opens it. */
+  /**
+   * To seal with, as it was last known: the database is asked for a key alone that this process has not met. What a key seals
+   * that was destroyed meanwhile, nobody opens. Throws as byId does.
+   */
+  toSeal(keyId: string): Promise<KnownKey>;
+  /**
+   * To open with. Throws HostError history_undecodable (there is no such key, or it is damaged), key_unavailable (this process
+   * lacks the operator's key that opens it) and service_unavailable.
+   */
   byId(keyId: string): Promise<KnownKey>;
 }
 
@@ -136,8 +144,9 @@ export interface SubjectStore {
   /** The first receipt stays. */
   finish(erasure: ErasureRow, receipt: string): Promise<ErasureRow>;
   /**
-   * Wraps keys anew that are wrapped by another master key than the first, the next `limit` of them: how many there were.
-   * Throws HostError history_undecodable behind the others when one of them does not open.
+   * Wraps keys again, by the current key of the operator, that another one wraps: the next `limit` of them. Returns how many
+   * there were; 0 while a live process encrypts with another key. Throws HostError history_undecodable or key_unavailable
+   * after the others when one of them does not open.
    */
   rewrap(limit: number): Promise<number>;
 }

@@ -5,7 +5,7 @@
 interface ErrorRow {
   readonly retryable: boolean;
   readonly message: string;
-  /** Something of the host's own was away, or is awaited: no fact of a run. It bounds tries by time and not by count. */
+  /** Something of the host's own was away, or is missing here: no fact of a run. It bounds tries by time and not by count. */
   readonly isOutage?: true;
 }
 
@@ -189,6 +189,11 @@ export const ERRORS = {
   },
   // storage and history
   history_undecodable: { retryable: false, message: "The run's history cannot be decoded." }, // own
+  key_unavailable: {
+    retryable: true,
+    isOutage: true,
+    message: 'This process does not have the key that this is encrypted with.',
+  }, // own
   history_missing: {
     retryable: false,
     message: "The run's history is neither in Temporal nor in the archive.",

@@ -2,17 +2,23 @@
 // nothing to do with it.
 import { codeOf, type ErrorCode } from './errors.ts';
 
-/** A key that no process of this host has, or what does not open with its key. Another time it may be read. */
+/** What is damaged, or a key that this process does not have: another one, or another time, it may be read. */
 export interface Unreadable {
   readonly code: ErrorCode;
   /** Which key it lacks, or where it stands: names alone, nothing that is kept there. */
   readonly message: string;
 }
 
+export function isUnreadable(code: ErrorCode): boolean {
+  return code === 'history_undecodable' || code === 'key_unavailable';
+}
+
 /** Undefined: what was thrown is no fault of the row that was read. */
 export function unreadableFor(error: unknown): Unreadable | undefined {
   const code = codeOf(error);
-  return code === 'history_undecodable' ? { code, message: (error as Error).message } : undefined;
+  return code !== undefined && isUnreadable(code)
+    ? { code, message: (error as Error).message }
+    : undefined;
 }
 
 /** What is read of a row; else `instead`, with why. Throws what is no fault of the row. */

@@ -179,7 +179,7 @@ const PASSING: ReadonlySet<string> = new Set<ErrorCode>([
 /** The source, or its record, is not there as a whole. */
 const LACKS_SOURCE: ReadonlySet<string> = new Set<ErrorCode>([
   ...(['run_not_found', 'run_expired', 'history_missing', 'history_undecodable'] as const),
-  ...(['content_missing', 'replay_source_missing'] as const),
+  ...(['key_unavailable', 'content_missing', 'replay_source_missing'] as const),
 ]);
 
 /** Under the id that cohort and source make: a later try finds it. True where there is none to wait for. */

@@ -2,6 +2,7 @@
 // Temporal refuses for good fail after 30 s, so that no accepted run is forgotten. One whose row cannot be read, or that
 // cannot be asked about, waits, and the others do not wait for it.
 import { codeOf, HostError } from '../rules/errors.ts';
+import { isUnreadable } from '../rules/unreadable.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
 import type { CohortEngine, LeftCohort } from '../ports/cohorts.ts';
 import type { UnstartedRun } from '../ports/runs.ts';
@@ -154,6 +155,6 @@ async function startLeft(at: Round, run: UnstartedRun, nowMs: number): Promise<v
 
 /** What Temporal, or this host, says no to. An outage is none, and neither is a row or a key that cannot be read now. */
 function isRefusal(error: unknown): boolean {
-  const waits = ['service_unavailable', 'history_undecodable'];
-  return error instanceof HostError && !waits.includes(error.code);
+  if (!(error instanceof HostError)) return false;
+  return error.code !== 'service_unavailable' && !isUnreadable(error.code);
 }

@@ -79,3 +79,8 @@ export function wrap(master: Uint8Array, what: Sealable): Uint8Array {
 export function keyedDigest(key: Uint8Array, text: string): string {
   return createHmac('sha256', key).update(text).digest('hex');
 }
+
+/** Tells keys apart, and nothing of any of them. */
+export function fingerprint(key: Uint8Array): string {
+  return keyedDigest(key, 'openwop-temporal fingerprint').slice(0, 16);
+}

@@ -90,6 +90,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   subject_erasing: 409,
   subject_not_found: 404,
   history_undecodable: 503,
+  key_unavailable: 503,
   history_missing: 503,
   content_missing: 503,
   bundle_invalid: 422,

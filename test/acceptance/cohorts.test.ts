@@ -10,6 +10,7 @@ import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { FULL_SERVER } from '../../src/adapters/temporal/server-traits.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import type { Cohort } from '../../schemas/types.generated.ts';
 import { validate } from '../../src/wire/validators.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
@@ -439,7 +440,7 @@ describe('a cohort', () => {
       ...{
         connection,
         namespace: temporal.namespace,
-        codec: createEncryption([]),
+        codec: createEncryption({ ring: ringOf([]) }),
         traits: FULL_SERVER,
       },
     });

@@ -12,6 +12,7 @@ import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { createHistoryRemover } from '../../src/adapters/temporal/history-remover.ts';
 import { archiveClosed } from '../../src/log/archive.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import { agentNode, chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
@@ -93,7 +94,9 @@ async function fork(source: string, body: object): Promise<string> {
 /** In the archive alone. */
 async function forget(runId: string): Promise<void> {
   const { namespace } = host.temporal;
-  const codec = createEncryption(parseEncryptionKeys(host.env.OPENWOP_ENCRYPTION_KEYS ?? ''));
+  const codec = createEncryption({
+    ring: ringOf(parseEncryptionKeys(host.env.OPENWOP_ENCRYPTION_KEYS ?? '')),
+  });
   const history = createHistoryReader({ connection, namespace, codec });
   const parts = { stores: host.stores, history, logger: quietLogger };
   const isArchived = async () => {

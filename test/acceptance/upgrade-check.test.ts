@@ -53,7 +53,7 @@ beforeAll(async () => {
   await host.waitFor(open, ({ status }) => status === 'waiting-approval');
   await host.waitFor(over, ({ status }) => status === 'completed');
   const config = readConfig(host.env);
-  const { payloadCodecs = [] } = dataConverter(codecKeys(config, host.stores));
+  const { payloadCodecs = [] } = dataConverter(codecKeys(host.stores));
   source = {
     connection: connectTemporal(host.temporal),
     namespace: host.temporal.namespace,

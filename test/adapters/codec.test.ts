@@ -1,6 +1,11 @@
 // Payload encryption (architecture §7), pure: what goes in, what can be read, what comes back.
 import { randomBytes } from 'node:crypto';
-import { defaultPayloadConverter } from '@temporalio/common';
+import { ApplicationFailure, defaultPayloadConverter, type Payload } from '@temporalio/common';
+import {
+  decodeOptionalFailureToOptionalError,
+  encodeErrorToFailure,
+  loadDataConverter,
+} from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { describe, expect, test } from 'vitest';
 import {
   createEncryption,
@@ -8,8 +13,11 @@ import {
   ENCRYPTED_ENCODING,
   parseEncryptionKeys,
 } from '../../src/adapters/temporal/codec.ts';
-import { codeOf } from '../../src/rules/errors.ts';
+import type { KnownKey, SubjectKeys } from '../../src/ports/subjects.ts';
+import { codeOf, HostError } from '../../src/rules/errors.ts';
 import { CARRIER_METADATA_KEY } from '../../src/rules/journal.ts';
+import { newSecret, sealingKey } from '../../src/system/sealing.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 
 const oldKey = { id: 'k1', key: randomBytes(32) };
 const newKey = { id: 'k2', key: randomBytes(32) };
@@ -32,7 +40,7 @@ async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined>
 
 describe('architecture §7: AES-256-GCM over the whole payload', () => {
   test('a payload comes back with content and metadata, and neither is readable in between', async () => {
-    const codec = createEncryption([oldKey]);
+    const codec = createEncryption({ ring: ringOf([oldKey]) });
     const plain = payload({ text: SECRET });
     const [sealed] = await codec.encode([plain]);
     const readable = Buffer.concat([
@@ -51,14 +59,14 @@ describe('architecture §7: AES-256-GCM over the whole payload', () => {
   });
 
   test('the same payload never looks the same twice', async () => {
-    const codec = createEncryption([oldKey]);
+    const codec = createEncryption({ ring: ringOf([oldKey]) });
     const [one, two] = await codec.encode([payload(1), payload(1)]);
     expect(Buffer.from(one?.data ?? []).equals(Buffer.from(two?.data ?? []))).toBe(false);
   });
 
   test('rotation: the first key encrypts, every key decrypts, and a plain payload from before passes', async () => {
-    const before = await createEncryption([oldKey]).encode([payload('a')]);
-    const rotated = createEncryption([newKey, oldKey]);
+    const before = await createEncryption({ ring: ringOf([oldKey]) }).encode([payload('a')]);
+    const rotated = createEncryption({ ring: ringOf([newKey, oldKey]) });
     const after = await rotated.encode([payload('b')]);
     expect(Buffer.from(after[0]?.metadata?.['encryption-key-id'] ?? []).toString()).toBe('k2');
     const opened = await rotated.decode([...before, ...after, payload('c')]);
@@ -69,16 +77,18 @@ describe('architecture §7: AES-256-GCM over the whole payload', () => {
     ]);
   });
 
-  test('the same id with another key, an unknown id, no key at all: history_undecodable', async () => {
-    const sealed = await createEncryption([oldKey]).encode([payload('a')]);
-    for (const keys of [[{ ...oldKey, key: randomBytes(32) }], [newKey], []]) {
-      expect(await codeThrownBy(createEncryption(keys).decode(sealed))).toBe('history_undecodable');
-    }
+  test.each([
+    ['the same id with another key', [{ ...oldKey, key: randomBytes(32) }], 'history_undecodable'],
+    ['an unknown id', [newKey], 'key_unavailable'],
+    ['no key at all', [], 'key_unavailable'],
+  ])('%s does not open it', async (_name, keys, code) => {
+    const sealed = await createEncryption({ ring: ringOf([oldKey]) }).encode([payload('a')]);
+    expect(await codeThrownBy(createEncryption({ ring: ringOf(keys) }).decode(sealed))).toBe(code);
   });
 
   // [I49]
   test('every tampered byte, a cut payload and a swapped key id: history_undecodable', async () => {
-    const codec = createEncryption([oldKey, { ...newKey, key: oldKey.key }]);
+    const codec = createEncryption({ ring: ringOf([oldKey, { ...newKey, key: oldKey.key }]) });
     const [sealed] = await codec.encode([payload('abc')]);
     const data = sealed?.data ?? new Uint8Array();
     for (let at = 0; at < data.length; at++) {
@@ -102,9 +112,148 @@ describe('architecture §7: AES-256-GCM over the whole payload', () => {
 
   test('without keys nothing is changed and no converter is set', async () => {
     const plain = payload('a');
-    expect(await createEncryption([]).encode([plain])).toEqual([plain]);
-    expect(dataConverter({ encryptionKeys: [] })).toEqual({});
+    expect(await createEncryption({ ring: ringOf([]) }).encode([plain])).toEqual([plain]);
+    expect(dataConverter({ ring: ringOf([]) })).toEqual({});
     expect(ENCRYPTED_ENCODING).toBe('binary/encrypted');
+  });
+});
+
+const RUN = { type: 'workflow', namespace: 'default', workflowId: 'run-1' } as const;
+const AWAY = new HostError('service_unavailable');
+/** A subject with one run, whose database is there, or not. */
+function subjectOf(runId: string) {
+  const alive = { kind: 'alive', keyId: 'sk-1', key: sealingKey(newSecret()) } as const;
+  let now: KnownKey = alive;
+  const state = { isAway: false, asked: 0 };
+  const answer = async <Known>(known: Known): Promise<Known> => {
+    state.asked++;
+    if (state.isAway) throw AWAY;
+    return known;
+  };
+  const subjects: SubjectKeys = {
+    ofRun: (asked) => answer(asked === runId ? now : undefined),
+    toSeal: async () => now,
+    byId: () => answer(now),
+  };
+  const destroy = () => (now = { kind: 'destroyed', keyId: 'sk-1', atMs: 1 });
+  return { state, subjects, destroy };
+}
+const keyIdOf = (sealed: Payload | undefined) =>
+  Buffer.from(sealed?.metadata?.['encryption-key-id'] ?? []).toString();
+
+describe('what a worker needs to encrypt comes with what it decrypts', () => {
+  const ring = ringOf([oldKey]);
+
+  /** What a run is started with, by who asked the database. */
+  async function given(subjects?: SubjectKeys): Promise<Payload[]> {
+    return createEncryption({ ring, subjects }).encode([payload('given')], RUN);
+  }
+
+  // [I101]
+  test('of a run with a subject and of one without, with the database away', async () => {
+    for (const [runId, keyId] of [
+      [RUN.workflowId, 'subject/sk-1'],
+      ['another', 'k1'],
+    ] as const) {
+      const { state, subjects } = subjectOf(runId);
+      const task = await given(subjects);
+      const worker = createEncryption({ ring, subjects });
+      await worker.decode(task, RUN);
+      Object.assign(state, { isAway: true, asked: 0 });
+      expect(keyIdOf((await worker.encode([payload('result')], RUN))[0])).toBe(keyId);
+      expect(state.asked).toBe(0);
+    }
+  });
+
+  test('also of a run from before encryption was switched on', async () => {
+    const { state, subjects } = subjectOf('another');
+    const worker = createEncryption({ ring, subjects });
+    state.isAway = true;
+    await worker.decode([payload('plain')], RUN);
+    expect(keyIdOf((await worker.encode([payload('result')], RUN))[0])).toBe('k1');
+  });
+
+  test('what was not met yet is asked for, and what cannot be asked for is not encrypted by another key', async () => {
+    const { state, subjects } = subjectOf(RUN.workflowId);
+    const worker = createEncryption({ ring, subjects });
+    expect(keyIdOf((await worker.encode([payload('a')], RUN))[0])).toBe('subject/sk-1');
+    state.isAway = true;
+    expect(await codeThrownBy(worker.encode([payload('a')], RUN))).toBe('service_unavailable');
+  });
+
+  // [I101]
+  test('a failure is always encoded, and says nothing of the run where its key is not to be had', async () => {
+    const { state, subjects } = subjectOf(RUN.workflowId);
+    const task = await given(subjects);
+    state.isAway = true;
+    const converter = dataConverter({ ring, subjects });
+    const loaded = {
+      ...loadDataConverter(converter),
+      payloadCodecs: converter.payloadCodecs ?? [],
+    };
+    const cause = ApplicationFailure.create({ message: SECRET, details: [SECRET, 1] });
+    const error = ApplicationFailure.create({
+      type: 'x',
+      message: SECRET,
+      details: [SECRET],
+      cause,
+    });
+    const [codec] = loaded.payloadCodecs;
+    expect(await codeThrownBy(codec?.decode(task, RUN) ?? Promise.resolve())).toBe(
+      'service_unavailable',
+    );
+    const failure = await encodeErrorToFailure(loaded, error, RUN);
+    expect(keyIdOf(failure.encodedAttributes ?? undefined)).toBe('k1');
+    const read = await decodeOptionalFailureToOptionalError(loaded, failure, RUN);
+    expect(read).toMatchObject({
+      type: 'x',
+      message: 'The message is withheld: it could not be encrypted (service_unavailable).',
+      details: [undefined],
+      cause: { details: [undefined, undefined] },
+    });
+    // What stands in says nothing of whose run it is.
+    state.isAway = false;
+    expect(keyIdOf((await codec?.encode([payload('later')], RUN))?.[0])).toBe('subject/sk-1');
+    const told = await encodeErrorToFailure(loaded, error, RUN);
+    expect(keyIdOf(told.encodedAttributes ?? undefined)).toBe('subject/sk-1');
+    expect(await decodeOptionalFailureToOptionalError(loaded, told, RUN)).toMatchObject({
+      message: SECRET,
+      details: [SECRET],
+    });
+  });
+
+  test('nothing takes a subject away from a run', async () => {
+    const { state, subjects } = subjectOf(RUN.workflowId);
+    const worker = createEncryption({ ring, subjects });
+    await worker.decode(await given(subjects), RUN);
+    await worker.decode(await given(), RUN);
+    await worker.decode([payload('plain')], RUN);
+    state.isAway = true;
+    expect(keyIdOf((await worker.encode([payload('result')], RUN))[0])).toBe('subject/sk-1');
+  });
+
+  test('what does not open says nothing either', async () => {
+    const { state, subjects } = subjectOf(RUN.workflowId);
+    const worker = createEncryption({ ring, subjects });
+    const [sealed] = await given();
+    const renamed = {
+      ...sealed,
+      metadata: { ...sealed?.metadata, 'encryption-stand-in': Buffer.from('1') },
+    };
+    expect(await codeThrownBy(worker.decode([renamed], RUN))).toBe('history_undecodable');
+    state.isAway = true;
+    expect(await codeThrownBy(worker.encode([payload('a')], RUN))).toBe('service_unavailable');
+  });
+
+  test('of a run whose subject is erased nothing more is kept', async () => {
+    const { subjects, destroy } = subjectOf(RUN.workflowId);
+    const worker = createEncryption({ ring, subjects });
+    await worker.decode(await given(subjects), RUN);
+    destroy();
+    const [sealed] = await worker.encode([payload(SECRET)], RUN);
+    expect(keyIdOf(sealed)).toBe('k1');
+    const [opened] = await worker.decode([sealed ?? {}], RUN);
+    expect(defaultPayloadConverter.fromPayload(opened ?? {})).toBeUndefined();
   });
 });
 

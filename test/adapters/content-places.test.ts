@@ -46,6 +46,8 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   subject_runs: ids('run_id', 'tenant_id', 'key_id', 'session_id'),
   erased_runs: ids('run_id', 'tenant_id', 'erasure_id', 'root', 'pages'),
   host_secrets: ids('name', 'wrapped'),
+  encryption_keys: ids('key_id', 'fingerprint'),
+  process_keys: ids('holder', 'knows', 'uses'),
   run_asks: ids('run_id', 'tenant_id'),
   run_blocks: ids('run_id', 'activity_id', 'tenant_id'),
   run_segments: ids('run_id', 'tenant_id', 'temporal_run_id', 'archive'),

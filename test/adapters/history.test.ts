@@ -11,6 +11,8 @@ import { durable } from '../../src/adapters/temporal/history-payloads.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import { CARRIER_MEMO_FIELD } from '../../src/rules/journal.ts';
+import type { HostKey } from '../../src/ports/keys.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import type { HistoryEvent } from '../../src/ports/history.ts';
 import { historyContract } from '../contract/history.contract.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
@@ -42,7 +44,7 @@ describe('architecture §3.2: trailing workflow task events are not durable', ()
 test('architecture §3.6 an unknown namespace is no missing history: nothing is noted as lost for it', async () => {
   const fixture = await startTemporalFixture(`nowhere-${randomUUID()}`);
   try {
-    const codec = createEncryption([]);
+    const codec = createEncryption({ ring: ringOf([]) });
     const namespace = `nowhere-${randomUUID()}`;
     const reader = createHistoryReader({ connection: fixture.connection, namespace, codec });
     const read = [
@@ -76,7 +78,7 @@ describe('answers above what this host reads', () => {
       },
     });
     const { namespace } = fixture;
-    const codec = createEncryption([]);
+    const codec = createEncryption({ ring: ringOf([]) });
     const reader = createHistoryReader({ connection, namespace, taskQueue: QUEUE, codec });
     const stop = async () => {
       await reader.close();
@@ -130,7 +132,7 @@ describe('answers above what this host reads', () => {
 
 describe('architecture §7: under encryption', () => {
   const keys = [{ id: 'k1', key: randomBytes(32) }];
-  const converter = dataConverter({ encryptionKeys: keys });
+  const converter = dataConverter({ ring: ringOf(keys) });
   const SECRET = 'never-readable-7cf1';
   let fixture: TemporalFixture;
 
@@ -139,9 +141,13 @@ describe('architecture §7: under encryption', () => {
   });
   afterAll(() => fixture.stop());
 
-  const reader = (encryptionKeys: typeof keys) => {
+  const reader = (encryptionKeys: readonly HostKey[]) => {
     const { connection, namespace } = fixture;
-    return createHistoryReader({ connection, namespace, codec: createEncryption(encryptionKeys) });
+    return createHistoryReader({
+      connection,
+      namespace,
+      codec: createEncryption({ ring: ringOf(encryptionKeys) }),
+    });
   };
 
   test('nothing is readable in raw history; page decodes memo, result and continue-as-new input', async () => {
@@ -198,7 +204,7 @@ describe('architecture §7: under encryption', () => {
     expect(Buffer.from(bytes).toString('latin1')).not.toContain(SECRET);
   });
 
-  test('without the key, with another one, or with none: history_undecodable, for page and archive', async () => {
+  test('without the key, with another one, or with none it is not read, from page or archive', async () => {
     const run = await fixture.runner.run({
       runId: randomUUID(),
       workflowType: 'everything',
@@ -208,15 +214,13 @@ describe('architecture §7: under encryption', () => {
     const { raw } = await fixture.client.workflow.getHandle(run.runId).describe();
     const segment = raw.workflowExecutionInfo?.firstRunId ?? '';
     const bytes = await reader(keys).raw(run.runId, segment);
-    for (const wrong of [
-      [],
-      [{ id: 'k9', key: randomBytes(32) }],
-      [{ id: 'k1', key: randomBytes(32) }],
-    ]) {
-      expect(await reader(wrong).page(run.runId, segment, '', 0).catch(codeOf)).toBe(
-        'history_undecodable',
-      );
-      expect(await reader(wrong).decode(bytes).catch(codeOf)).toBe('history_undecodable');
+    for (const [code, wrong] of [
+      ['key_unavailable', []],
+      ['key_unavailable', [{ id: 'k9', key: randomBytes(32) }]],
+      ['history_undecodable', [{ id: 'k1', key: randomBytes(32) }]],
+    ] as const) {
+      expect(await reader(wrong).page(run.runId, segment, '', 0).catch(codeOf)).toBe(code);
+      expect(await reader(wrong).decode(bytes).catch(codeOf)).toBe(code);
     }
   });
 });
@@ -249,7 +253,7 @@ describe('architecture §3.3: Temporal away', () => {
       const reader = createHistoryReader({
         connection,
         namespace: 'default',
-        codec: createEncryption([]),
+        codec: createEncryption({ ring: ringOf([]) }),
       });
       expect(await reader.page('run', 'segment', 'dG9rZW4=', 0).catch(codeOf)).toBe(
         'service_unavailable',

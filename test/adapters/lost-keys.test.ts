@@ -17,7 +17,7 @@ const OTHER = { id: 'elsewhere', key: new Uint8Array(randomBytes(32)) };
 const TENANT = 'default';
 const LATE_MS = 9_000_000_000_000;
 const UNREADABLE = {
-  code: 'history_undecodable',
+  code: 'key_unavailable',
   message: expect.stringContaining('the encryption key "elsewhere" is not among') as string,
 };
 const WAITS: RunSummary = {
@@ -127,7 +127,7 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
 
   it('the run itself says which key it lacks; the others are read, and their logs go on', async () => {
     await expect(stores.runs.find(TENANT, lost)).rejects.toMatchObject({
-      code: 'history_undecodable',
+      code: 'key_unavailable',
     });
     await expect(stores.log.head(refTo(lost))).rejects.toMatchObject(UNREADABLE);
     expect((await stores.runs.find(TENANT, before))?.runId).toBe(before);
@@ -223,7 +223,7 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     await db.query("UPDATE run_heads SET summary = '{}' WHERE run_id = $1", [summary]);
     const { runs } = await stores.runs.overview(TENANT, { limit: 50 }, 1);
     const of = (runId: string) => runs.find((run) => run.runId === runId);
-    expect(of(tags)).toMatchObject({ tags: [], unreadable: { code: UNREADABLE.code } });
+    expect(of(tags)).toMatchObject({ tags: [], unreadable: { code: 'history_undecodable' } });
     expect(of(summary)).toMatchObject({ tags: ['s'], summary: { waits: [] } });
     expect(of(summary)?.unreadable?.message).toBe(`What stands at summary ${summary} is damaged.`);
   });
@@ -245,7 +245,7 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     ]);
     const { messages, unreadable } = await conversationPage(elsewhere, query);
     expect(messages.map(({ runId }) => runId)).toEqual([well]);
-    expect(unreadable).toMatchObject({ code: UNREADABLE.code });
+    expect(unreadable).toMatchObject({ code: 'history_undecodable' });
   });
 
   it('what a page brings behind a hidden place is looked at as well: each message once', async () => {

@@ -18,7 +18,8 @@ import {
 } from '../../src/adapters/postgres/subject-keys.ts';
 import { createSeals } from '../../src/adapters/postgres/seals.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
-import { codeOf } from '../../src/rules/errors.ts';
+import { codeOf, HostError } from '../../src/rules/errors.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import { sealingKey, seal, unseal, newSecret } from '../../src/system/sealing.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
@@ -209,7 +210,7 @@ describe('keys that are held', () => {
         onReconnect: () => () => undefined,
         close,
       };
-      const subjects = createSubjectStore(db, [OLD]);
+      const subjects = createSubjectStore(db, ringOf([OLD]));
       const keys = await createSubjectKeys(deaf, [OLD], HELD_MS);
       const keyId = (await subjects.keyFor(TENANT, { subject: newId('s') })) ?? '';
       const sealed = (await createSeals(keys).ofKey(keyId)).text('p', 'said');
@@ -252,21 +253,55 @@ describe('keys that are held', () => {
     }
     expect(KEY_HELD_MS).toBe(5_000);
     const destroyed = { destroyedAtMs: 1_000 } as ErasureRow;
-    expect(await createSubjectStore(db, [OLD]).forgottenInMs(destroyed)).toBe(6_000);
+    expect(await createSubjectStore(db, ringOf([OLD])).forgottenInMs(destroyed)).toBe(6_000);
+  });
+
+  // [I101]
+  it('to seal with a key that was met asks nobody; to open with it does, after a word may have been missed', async () => {
+    const key = wrapped(OLD, placeOfKey('k'), newSecret());
+    const destroyed = { wrapped: null, destroyed_at_ms: 1 };
+    let row: object | undefined = { wrapped: key, destroyed_at_ms: null };
+    let [reconnect, heard]: [() => void, (keyId: string) => void] = [() => {}, () => {}];
+    const db = {
+      query: async () => {
+        if (!row) throw new HostError('service_unavailable');
+        return [row];
+      },
+      listen: async (_channel: string, callback: (keyId: string) => void) =>
+        void (heard = callback),
+      onReconnect: (callback: () => void) => void (reconnect = callback),
+    } as unknown as Db;
+    const keys = await createSubjectKeys(db, [OLD]);
+    await keys.byId('k');
+    row = undefined;
+    expect(await keys.byId('k')).toMatchObject({ kind: 'alive' });
+    reconnect();
+    expect(await keys.toSeal('k')).toMatchObject({ kind: 'alive' });
+    expect(await codeThrownBy(keys.byId('k'))).toBe('service_unavailable');
+    row = destroyed;
+    expect(await keys.byId('k')).toMatchObject({ kind: 'destroyed' });
+    expect(await keys.toSeal('k')).toMatchObject({ kind: 'destroyed' });
+    // One that heard of it holds nothing of the key.
+    row = { wrapped: key, destroyed_at_ms: null };
+    const other = await createSubjectKeys(db, [OLD]);
+    await other.byId('k');
+    row = undefined;
+    heard('k');
+    expect(await codeThrownBy(other.toSeal('k'))).toBe('service_unavailable');
   });
 
   it('keys are wrapped anew by the first of the operator’s, and go on without the one before', async () => {
     const { db, close } = await openDatabase(await cheapest(), quietLogger);
     await migrate(db, await readMigrations());
     const subject = newId('s');
-    const keyId = (await createSubjectStore(db, [OLD]).keyFor(TENANT, { subject })) ?? '';
+    const keyId = (await createSubjectStore(db, ringOf([OLD])).keyFor(TENANT, { subject })) ?? '';
     expect(await codeThrownBy((await createSubjectKeys(db, [NEW])).byId(keyId))).toBe(
-      'history_undecodable',
+      'key_unavailable',
     );
-    expect(await createSubjectStore(db, [NEW, OLD]).rewrap(10)).toBeGreaterThan(0);
-    expect(await createSubjectStore(db, [NEW]).keyFor(TENANT, { subject })).toBe(keyId);
+    expect(await createSubjectStore(db, ringOf([NEW, OLD])).rewrap(10)).toBeGreaterThan(0);
+    expect(await createSubjectStore(db, ringOf([NEW])).keyFor(TENANT, { subject })).toBe(keyId);
     expect(await (await createSubjectKeys(db, [NEW])).byId(keyId)).toMatchObject({ kind: 'alive' });
-    expect(await createSubjectStore(db, [NEW]).rewrap(10)).toBe(0);
+    expect(await createSubjectStore(db, ringOf([NEW])).rewrap(10)).toBe(0);
     await close();
   });
 
@@ -277,19 +312,22 @@ describe('keys that are held', () => {
       { ...OLD, id: 'keyx1' },
       { ...NEW, id: 'key_1' },
     ];
-    const keyId = (await createSubjectStore(db, [before]).keyFor(TENANT, { subject: 's' })) ?? '';
+    const keyId =
+      (await createSubjectStore(db, ringOf([before])).keyFor(TENANT, { subject: 's' })) ?? '';
     await db.query(
       `INSERT INTO subject_keys (key_id, tenant_id, subject, state, wrapped, created_at_ms)
        VALUES ('sk', $1, 'lost', 'active', 'gone:AAAA', 1)`,
       [TENANT],
     );
-    const rewrapping = createSubjectStore(db, [after, before]);
-    expect(await codeThrownBy(rewrapping.rewrap(1))).toBe('history_undecodable');
+    const rewrapping = createSubjectStore(db, ringOf([after, before]));
+    expect(await codeThrownBy(rewrapping.rewrap(1))).toBe('key_unavailable');
     expect(await rewrapping.rewrap(1)).toBe(1);
     expect(await (await createSubjectKeys(db, [after])).byId(keyId)).toMatchObject({
       kind: 'alive',
     });
-    expect(await createSubjectStore(db, [after]).keyFor(TENANT, { subject: 's' })).toBe(keyId);
+    expect(await createSubjectStore(db, ringOf([after])).keyFor(TENANT, { subject: 's' })).toBe(
+      keyId,
+    );
     await close();
   });
 
@@ -302,7 +340,7 @@ describe('keys that are held', () => {
     const run = newRun(subjectKey === undefined ? {} : { subjectKey });
     await stores.runs.accept(run);
     const { sessionId } = run.input.header;
-    const without = createSubjectStore(db, []);
+    const without = createSubjectStore(db, ringOf([]));
     expect(await codeThrownBy(without.keyFor(TENANT, { sessionId }))).toBe(
       'capability_not_provided',
     );

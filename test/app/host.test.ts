@@ -7,6 +7,7 @@ import {
   ENCRYPTED_ENCODING,
   parseEncryptionKeys,
 } from '../../src/adapters/temporal/codec.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import { recordProcess } from '../../src/system/processes.ts';
 import { chain, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost, type TestHostOptions } from '../support/host.ts';
@@ -95,7 +96,7 @@ async function stackOf(host: TestHost): Promise<string> {
   const { address, namespace } = host.temporal;
   const connection = await Connection.connect({ address });
   const keys = host.env.OPENWOP_ENCRYPTION_KEYS;
-  const converter = dataConverter({ encryptionKeys: keys ? parseEncryptionKeys(keys) : [] });
+  const converter = dataConverter({ ring: ringOf(keys ? parseEncryptionKeys(keys) : []) });
   try {
     const client = new Client({ connection, namespace, dataConverter: converter });
     return await client.workflow.getHandle(runId).query<string>('__stack_trace');

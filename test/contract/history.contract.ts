@@ -10,6 +10,7 @@ import {
 } from '../../src/adapters/temporal/history.ts';
 import { FULL_SERVER, type ServerTraits } from '../../src/adapters/temporal/server-traits.ts';
 import { codeOf } from '../../src/rules/errors.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import type { HistoryEvent } from '../../src/ports/history.ts';
 import { startTemporalFixture, type TemporalFixture } from '../support/temporal-fixture.ts';
 import type { TestTemporal } from '../support/temporal.ts';
@@ -101,7 +102,7 @@ export function historyContract(server?: ContractServer): void {
       connection,
       namespace,
       taskQueue,
-      codec: createEncryption([]),
+      codec: createEncryption({ ring: ringOf([]) }),
       traits,
     });
   };
@@ -330,7 +331,7 @@ export function historyContract(server?: ContractServer): void {
           await fixture.client.workflow.start('deaf', { workflowId, taskQueue, args: [{}] });
           await fixture.client.workflow.getHandle(workflowId).terminate('test');
         }
-        const codec = createEncryption([]);
+        const codec = createEncryption({ ring: ringOf([]) });
         const narrow = createHistoryReader({
           connection,
           namespace,

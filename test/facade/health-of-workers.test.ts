@@ -5,6 +5,7 @@ import type { Listening } from '../../src/facade/listen.ts';
 import type { WorkerState } from '../../src/facade/deps.ts';
 import type { ReadinessParts } from '../../src/facade/routes/health.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import { silentLogger } from '../support/log-parts.ts';
 import { startFaultHost } from './fault-host.ts';
 
@@ -24,7 +25,7 @@ async function listening(more: Partial<ReadinessParts> = {}) {
   server = await listenForHealth(
     {
       engine: { ping: async () => undefined },
-      stores: { ping: async () => undefined },
+      stores: { ping: async () => undefined, keyRing: ringOf([]) },
       log: { problems: async () => [] },
       deployments: { read: async () => undefined } as never,
       logger: silentLogger,
@@ -50,9 +51,17 @@ describe('of a worker alone', () => {
 
   it('a database that does not answer is named', async () => {
     const ping = async () => Promise.reject(new HostError('service_unavailable'));
-    const ask = await listening({ stores: { ping }, workerState: () => 'ok' });
+    const ask = await listening({ stores: { ping, keyRing: ringOf([]) }, workerState: () => 'ok' });
     const told = { status: 'not-ready', database: 'service_unavailable' };
     expect(await ask('/readyz')).toMatchObject([503, told]);
+  });
+
+  it('one that lacks a key with which others encrypt is not ready', async () => {
+    const keyRing = { ...ringOf([]), missing: () => ['k2'] };
+    const ask = await listening({ stores: { ping: async () => undefined, keyRing } });
+    const [status, body] = await ask('/readyz');
+    expect([status, body]).toMatchObject([503, { status: 'not-ready', keys: 'missing' }]);
+    expect(JSON.stringify(body)).not.toContain('k2');
   });
 
   it('one whose Temporal does not answer waits for it, whatever its connection seems', async () => {
@@ -64,7 +73,7 @@ describe('of a worker alone', () => {
   it('a database that is silent is waited for no longer than its ping', async () => {
     const ping = async () => Promise.reject(new HostError('service_unavailable'));
     const problems = () => new Promise<never>(() => undefined);
-    const ask = await listening({ stores: { ping }, log: { problems } });
+    const ask = await listening({ stores: { ping, keyRing: ringOf([]) }, log: { problems } });
     expect(await ask('/readyz')).toMatchObject([503, { projection: 'unknown' }]);
   });
 

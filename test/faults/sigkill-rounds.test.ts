@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEncryption } from '../../src/adapters/temporal/codec.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { rebuildAll } from '../../src/log/rebuild.ts';
@@ -190,7 +191,11 @@ describe('architecture §8 SIGKILL rounds', () => {
     await Promise.all([halves.worker.kill(), halves.facade.kill()]);
     const connection = connectTemporal(system.temporal);
     const { namespace } = system.temporal;
-    const history = createHistoryReader({ connection, namespace, codec: createEncryption([]) });
+    const history = createHistoryReader({
+      connection,
+      namespace,
+      codec: createEncryption({ ring: ringOf([]) }),
+    });
     const db = new pg.Client({ connectionString: system.databaseUrl });
     await db.connect();
     try {

@@ -38,7 +38,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [SEALS, "codeOf(error) === 'history_undecodable') return error", 'false) return error'],
+    [SEALS, 'unreadableFor(error)) return error', 'false) return error'],
     [OF_KEYS, 'sessions are told'],
   ],
   [97, [COHORTS, 'unreadable.push(record.run_id);', ''], [OF_KEYS, 'no cohort has it']],
@@ -58,7 +58,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [REAPER, "['service_unavailable', 'history_undecodable']", "['service_unavailable']"],
+    [REAPER, ' && !isUnreadable(error.code);', ';'],
     [OF_REAPER, 'a key that is not to be had fails none'],
   ],
   [

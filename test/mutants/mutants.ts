@@ -8,6 +8,7 @@ import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_FORKS } from './mutants-of-forks.ts';
+import { OF_KEYS } from './mutants-of-keys.ts';
 import { OF_OUTAGES_AND_DOUBTS } from './mutants-of-outages.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 import { OF_ROWS } from './mutants-of-rows.ts';
@@ -579,6 +580,7 @@ const ROWS: readonly Row[] = [
   ...OF_ERASURE,
   ...OF_EFFECTS,
   ...OF_ROWS,
+  ...OF_KEYS,
   ...OF_OUTAGES_AND_DOUBTS,
 ];
 

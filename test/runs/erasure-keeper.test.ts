@@ -7,6 +7,7 @@ import type { Db } from '../../src/adapters/postgres/db.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
 import { createErasureKeeper, type ErasureKeeperDeps } from '../../src/runs/erasure-keeper.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -123,7 +124,7 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
       onReconnect: () => () => undefined,
       close: away,
     };
-    await createSubjectStore(dying, [KEY])
+    await createSubjectStore(dying, ringOf([KEY]))
       .destroy(erasure)
       .catch(() => undefined);
     expect((await stores.subjects.erasure(TENANT, erasure.erasureId))?.state).toBe('destroyed');

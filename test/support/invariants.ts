@@ -17,6 +17,7 @@ import { eventIdOf, TERMINAL_KEY } from '../../src/rules/ids.ts';
 import type { StepResult } from '../../src/rules/journal.ts';
 import { eventRow } from '../../src/rules/events.ts';
 import { isTerminalEvent, TERMINAL_STATUSES } from '../../src/rules/status.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import { createLog } from '../../src/log/log.ts';
 import { retrace } from '../../src/log/rebuild.ts';
 import type { HistoryEvent, HistoryReader } from '../../src/ports/history.ts';
@@ -268,7 +269,7 @@ const converters = new Map<string, ReturnType<typeof dataConverter>>();
 function converterOf(keys: string): ReturnType<typeof dataConverter> {
   const known = converters.get(keys);
   if (known) return known;
-  const made = dataConverter({ encryptionKeys: keys ? parseEncryptionKeys(keys) : [] });
+  const made = dataConverter({ ring: ringOf(keys ? parseEncryptionKeys(keys) : []) });
   converters.set(keys, made);
   return made;
 }
@@ -284,7 +285,7 @@ export async function checkInvariants(
   const encryption = host.env?.OPENWOP_ENCRYPTION_KEYS;
   const keys = encryption ? parseEncryptionKeys(encryption) : [];
   const converter = converterOf(encryption ?? '');
-  const codec = createEncryption(keys);
+  const codec = createEncryption({ ring: ringOf(keys) });
   const connection: Connection = connectTemporal(host.temporal);
   const { namespace } = host.temporal;
   const history = createHistoryReader({ connection, namespace, codec });

@@ -6,8 +6,10 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { NativeConnection, type WorkflowBundleOption } from '@temporalio/worker';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
-import { dataConverter, type EncryptionKey } from '../../src/adapters/temporal/codec.ts';
+import type { HostKey } from '../../src/ports/keys.ts';
+import { dataConverter } from '../../src/adapters/temporal/codec.ts';
 import { RUN_WORKFLOW, type RunInput } from '../../src/rules/run-input.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import {
   createWorkflowRunner,
   quietRuntime,
@@ -24,7 +26,7 @@ export interface LabOptions {
   readonly timeSkipping?: { readonly executable: string };
   /** Absent: the bundle of workflows/. */
   readonly bundle?: WorkflowBundleOption;
-  readonly encryptionKeys?: readonly EncryptionKey[];
+  readonly encryptionKeys?: readonly HostKey[];
   /** 0: every workflow task replays from the start. */
   readonly maxCachedWorkflows?: number;
 }
@@ -97,7 +99,7 @@ async function openDevServer(): Promise<OpenServer> {
 }
 
 export async function openWorkflowLab(options: LabOptions = {}): Promise<WorkflowLab> {
-  const converter = dataConverter({ encryptionKeys: options.encryptionKeys ?? [] });
+  const converter = dataConverter({ ring: ringOf(options.encryptionKeys ?? []) });
   const { failureConverterPath } = converter;
   const bundle =
     options.bundle ??

@@ -8,6 +8,7 @@ import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { dataConverter } from '../../src/adapters/temporal/codec.ts';
 import { RUN_WORKFLOW } from '../../src/rules/run-input.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
@@ -25,7 +26,7 @@ import { answer, payloadsOf, typesOf } from './both-ways.ts';
 /** Time for the answer: the run asks, its worker leaves and the answer is sent within it. */
 const LIMIT_MS = paced(2_000);
 const SCHEMA = approvalSchema(['accept', 'reject']);
-const { failureConverterPath } = dataConverter({ encryptionKeys: [] });
+const { failureConverterPath } = dataConverter({ ring: ringOf([]) });
 
 let temporal: TestTemporal;
 let options: Omit<RunnerOptions, 'taskQueue'>;

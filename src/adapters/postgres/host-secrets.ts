@@ -6,10 +6,11 @@ import {
   generateKeyPairSync,
   sign as signBytes,
 } from 'node:crypto';
+import type { KeyRing } from '../../ports/keys.ts';
 import { HostError } from '../../rules/errors.ts';
 import { newSecret } from '../../system/sealing.ts';
 import type { Db } from './db.ts';
-import { unwrapped, wrapped, type MasterKey } from './subject-keys.ts';
+import { unwrapped, wrapped } from './subject-keys.ts';
 
 type Name = 'pseudonyms' | 'receipts';
 
@@ -25,14 +26,14 @@ function placeOf(name: Name): string {
   return `host-secret ${name}`;
 }
 
-export function hostSecrets(db: Db, masters: readonly MasterKey[]) {
+export function hostSecrets(db: Db, ring: KeyRing) {
   const known = new Map<Name, Uint8Array>();
 
   /** Of several that make it at once one does. */
   async function secret(name: Name): Promise<Uint8Array> {
     const held = known.get(name);
     if (held) return held;
-    const [master] = masters;
+    const master = ring.current();
     if (!master) throw new HostError('capability_not_provided', { capability: 'subjects' });
     await db.query(
       'INSERT INTO host_secrets (name, wrapped) VALUES ($1, $2) ON CONFLICT DO NOTHING',
@@ -42,15 +43,15 @@ export function hostSecrets(db: Db, masters: readonly MasterKey[]) {
       'SELECT wrapped FROM host_secrets WHERE name = $1',
       [name],
     );
-    const found = unwrapped(masters, placeOf(name), row?.wrapped ?? '');
+    const found = unwrapped(ring.keys, placeOf(name), row?.wrapped ?? '');
     known.set(name, found);
     return found;
   }
 
   function rewrapped(place: string, before: string): string {
-    const [master] = masters;
+    const master = ring.current();
     if (!master) throw new HostError('capability_not_provided', { capability: 'subjects' });
-    return wrapped(master, place, unwrapped(masters, place, before));
+    return wrapped(master, place, unwrapped(ring.keys, place, before));
   }
 
   return {
@@ -69,7 +70,7 @@ export function hostSecrets(db: Db, masters: readonly MasterKey[]) {
     async rewrap(): Promise<number> {
       const rows = await db.query<{ name: Name; wrapped: string }>(
         'SELECT name, wrapped FROM host_secrets WHERE NOT starts_with(wrapped, $1)',
-        [`${masters[0]?.id ?? ''}:`],
+        [`${ring.current()?.id ?? ''}:`],
       );
       for (const { name, wrapped: before } of rows)
         await db.query('UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3', [

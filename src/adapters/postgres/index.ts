@@ -1,8 +1,10 @@
 // All stores of one database (architecture §7): PGlite in the data folder by default, PostgreSQL in production. Opening
 // runs the migrations.
+import type { HostKey } from '../../ports/keys.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';
 import { HostError } from '../../rules/errors.ts';
+import { ringOf } from '../../rules/key-ring.ts';
 import { within } from '../../system/time.ts';
 import { createContentFiles } from '../content/file-content-store.ts';
 import { createAgentRegistry } from './agent-registry.ts';
@@ -13,6 +15,7 @@ import { createEffectLedger } from './effect-ledger.ts';
 import { createFamilyStore } from './family-store.ts';
 import { createFeedStore } from './feed-store.ts';
 import { createIdempotencyStore } from './idempotency-store.ts';
+import { startKeyKeeper, type KeyKeeper } from './key-keeper.ts';
 import { createLogStore } from './log-store.ts';
 import { migrate, readMigrations } from './migrate.ts';
 import { createPageSessionStore } from './page-session-store.ts';
@@ -26,7 +29,7 @@ import { createSealedContent } from './sealed-content.ts';
 import { withSeals } from './sealed-db.ts';
 import { createSeals } from './seals.ts';
 import { createSessionStore } from './session-store.ts';
-import { createSubjectKeys, type MasterKey } from './subject-keys.ts';
+import { createSubjectKeys } from './subject-keys.ts';
 import { createSubjectStore } from './subject-store.ts';
 
 /** `cacheDir`: keeps an empty database, which new folders are copies of. */
@@ -39,10 +42,14 @@ export interface OpenStoresOptions {
   /** Folder for content, with PGlite only; absent, or with PostgreSQL, content is a table. */
   readonly contentDir?: string;
   /** Wrap the keys of subjects, the first new ones; without any no run may name a subject. */
-  readonly masterKeys?: readonly MasterKey[];
+  readonly masterKeys?: readonly HostKey[];
   readonly logger: Logger;
+  /** Names the process to the others that have this database, for as long as it is open. Absent: they learn nothing of it. */
+  readonly processId?: string;
   /** For tests; KEY_HELD_MS when absent. */
-  readonly keyHeldMs?: number;
+  readonly keyHeldMs?: number | undefined;
+  /** For tests; ANNOUNCED_MS when absent. */
+  readonly announcedMs?: number | undefined;
 }
 
 export interface OpenDatabase {
@@ -60,11 +67,19 @@ export async function openStores(options: OpenStoresOptions): Promise<Stores> {
 
 /** Of a database that is open; they close it. */
 export async function storesOn(
-  { db: plain, close }: OpenDatabase,
-  { database, contentDir, logger, masterKeys = [], keyHeldMs }: OpenStoresOptions,
+  { db: plain, close: closeDatabase }: OpenDatabase,
+  options: OpenStoresOptions,
 ): Promise<Stores> {
+  const { database, contentDir, logger, masterKeys = [], keyHeldMs } = options;
+  let keeper: KeyKeeper | undefined;
+  const close = async () => {
+    await keeper?.stop();
+    await closeDatabase();
+  };
   try {
     await migrate(plain, await readMigrations());
+    keeper = await keeperOf(plain, options);
+    const keyRing = keeper ?? ringOf(masterKeys);
     const keys = await createSubjectKeys(plain, masterKeys, keyHeldMs);
     const seals = createSeals(keys);
     const db = withSeals(plain, seals);
@@ -91,8 +106,9 @@ export async function storesOn(
       pageSessions: createPageSessionStore(db),
       agents: createAgentRegistry(db),
       retention: createRetentionStore(db),
-      subjects: createSubjectStore(db, masterKeys, keyHeldMs),
+      subjects: createSubjectStore(db, keyRing, keyHeldMs),
       subjectKeys: keys,
+      keyRing,
       ping: () => ping(db),
       async probe() {
         await ping(db);
@@ -106,6 +122,15 @@ export async function storesOn(
     await close();
     throw error;
   }
+}
+
+function keeperOf(
+  db: Db,
+  { database, masterKeys: keys = [], processId: holder, logger, announcedMs }: OpenStoresOptions,
+): Promise<KeyKeeper> | undefined {
+  if (holder === undefined) return undefined;
+  const isAlone = database.kind === 'pglite';
+  return startKeyKeeper(db, { keys, holder, isAlone, logger, announcedMs });
 }
 
 /** The database without stores, for migrations and for tests that look behind them. */

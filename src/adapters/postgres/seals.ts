@@ -1,8 +1,8 @@
 // Texts at rest, sealed with the key of their run's subject (architecture §10.1), at the borders of the stores: what goes in
 // names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
-import { codeOf, HostError } from '../../rules/errors.ts';
-import { toldOr, type Unreadable } from '../../rules/unreadable.ts';
+import { HostError } from '../../rules/errors.ts';
+import { toldOr, unreadableFor, type Unreadable } from '../../rules/unreadable.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
 
@@ -42,7 +42,7 @@ export function atRest(
 /** For what is not sealed. */
 export const AS_IT_IS: Opener = (_place, text) => ({ text });
 
-/** Opens what stands at a place; what is not sealed is as it is. Throws HostError history_undecodable: it does not open. */
+/** Opens what stands at a place; what is not sealed is as it is. Throws HostError history_undecodable and key_unavailable. */
 export type Opener = (place: string, text: string) => Opened;
 
 /** The JSON at a place, as text; of what does not open, or is damaged, what stays when its key is destroyed, and why. */
@@ -177,7 +177,7 @@ export function createSeals(keys: SubjectKeys): Seals {
 
 /** Of one key alone; where no key could be asked for, nothing is known of any. */
 function faultOfKey(error: unknown): HostError {
-  if (error instanceof HostError && codeOf(error) === 'history_undecodable') return error;
+  if (error instanceof HostError && unreadableFor(error)) return error;
   throw error;
 }
 

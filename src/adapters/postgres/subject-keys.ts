@@ -2,13 +2,15 @@
 // again after KEY_HELD_MS, and at once when it hears that a key was destroyed: behind that time nobody opens anything with
 // a destroyed key, whatever it missed.
 import { HostError, codeOf } from '../../rules/errors.ts';
+import type { HostKey } from '../../ports/keys.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
+import { Recent } from '../../system/recent.ts';
 import { sealingKey, unseal, wrap } from '../../system/sealing.ts';
 import type { Db } from './db.ts';
 
 /** How long, in ms, a key is used to open with before the database is asked again. */
 export const KEY_HELD_MS = 5_000;
-/** Runs whose key is remembered, or that they have none: what was written first is forgotten first. */
+/** Runs whose key is remembered, or that they have none. */
 const REMEMBERED_RUNS = 10_000;
 /** Keys held at once. */
 const REMEMBERED_KEYS = 1_000;
@@ -17,19 +19,13 @@ export const KEY_CHANNEL = 'openwop_subject_keys';
 /** What a wrapped key and a sealed text are named by. */
 const ID = /^[\w.-]{1,64}$/;
 
-/** An operator's key: the first wraps, all open. */
-export interface MasterKey {
-  readonly id: string;
-  readonly key: Uint8Array;
-}
-
-export function wrapped({ id, key }: MasterKey, place: string, secret: Uint8Array): string {
+export function wrapped({ id, key }: HostKey, place: string, secret: Uint8Array): string {
   const bytes = wrap(key, { place, bytes: secret });
   return `${id}:${Buffer.from(bytes).toString('base64')}`;
 }
 
-/** Throws HostError history_undecodable. */
-export function unwrapped(masters: readonly MasterKey[], place: string, text: string): Uint8Array {
+/** Throws HostError key_unavailable, and history_undecodable: it is damaged. */
+export function unwrapped(masters: readonly HostKey[], place: string, text: string): Uint8Array {
   const [id = '', encoded = ''] = text.split(':');
   const master = masters.find((known) => known.id === id);
   const bytes = new Uint8Array(Buffer.from(encoded, 'base64'));
@@ -39,12 +35,13 @@ export function unwrapped(masters: readonly MasterKey[], place: string, text: st
 }
 
 /** Of a text that may be damaged, and may then hold anything: what is no id is not repeated. */
-function notOpened(masters: readonly MasterKey[], id: string): HostError {
-  const named = ID.test(id) ? `the encryption key "${id}"` : 'its encryption key';
-  const reason = masters.some((known) => known.id === id)
-    ? `A key of the host does not open with ${named}.`
-    : `A key of the host does not open: ${named} is not among those configured.`;
-  return new HostError('history_undecodable', { reason });
+function notOpened(masters: readonly HostKey[], id: string): HostError {
+  if (!ID.test(id) || masters.some((known) => known.id === id))
+    return new HostError('history_undecodable', {
+      reason: `A key of the host does not open with ${ID.test(id) ? `the encryption key "${id}"` : 'its encryption key'}.`,
+    });
+  const reason = `A key of the host does not open: the encryption key "${id}" is not among those configured.`;
+  return new HostError('key_unavailable', { reason });
 }
 
 export function placeOfKey(keyId: string): string {
@@ -53,27 +50,19 @@ export function placeOfKey(keyId: string): string {
 
 interface Held {
   readonly known: KnownKey;
-  /** By the process' own clock, from before the database was asked. */
+  /** By the process' own clock, from before the database was asked; -Infinity: nothing is opened with it unasked. */
   readonly sinceMs: number;
-}
-
-/** Drops the oldest above the limit: a Map keeps the order in which its keys were put. */
-function remember<Value>(map: Map<string, Value>, limit: number, [key, value]: [string, Value]) {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > limit && oldest !== undefined) map.delete(oldest);
 }
 
 class HeldKeys implements SubjectKeys {
   readonly #db: Db;
-  readonly #masters: readonly MasterKey[];
+  readonly #masters: readonly HostKey[];
   readonly #heldMs: number;
-  readonly #keys = new Map<string, Held>();
-  readonly #runs = new Map<string, string | undefined>();
+  readonly #keys = new Recent<string, Held>(REMEMBERED_KEYS);
+  readonly #runs = new Recent<string, string | undefined>(REMEMBERED_RUNS);
   #subjects: { readonly are: boolean; readonly sinceMs: number } | undefined;
 
-  constructor(db: Db, masters: readonly MasterKey[], heldMs: number) {
+  constructor(db: Db, masters: readonly HostKey[], heldMs: number) {
     this.#db = db;
     this.#masters = masters;
     this.#heldMs = heldMs;
@@ -83,20 +72,24 @@ class HeldKeys implements SubjectKeys {
     this.#keys.delete(keyId);
   }
 
-  forgetAll(): void {
-    this.#keys.clear();
+  /** A word of one that was destroyed may have been missed: nothing is opened before the database is asked again. */
+  doubtAll(): void {
+    this.#keys.update(({ known }) => ({ known, sinceMs: -Infinity }));
   }
 
   async ofRun(runId: string): Promise<KnownKey | undefined> {
     if (this.#masters.length === 0 && !(await this.#hasSubjects())) return undefined;
     const keyId = await this.#keyOfRun(runId);
     if (keyId === undefined) return undefined;
-    // To seal needs no fresh word: what a key sealed that was destroyed meanwhile, nobody opens.
     const held = this.#keys.get(keyId)?.known;
     return this.byId(keyId).catch((error: unknown) => {
       if (held && codeOf(error) === 'service_unavailable') return held;
       throw error;
     });
+  }
+
+  async toSeal(keyId: string): Promise<KnownKey> {
+    return this.#keys.get(keyId)?.known ?? this.byId(keyId);
   }
 
   async byId(keyId: string): Promise<KnownKey> {
@@ -105,7 +98,7 @@ class HeldKeys implements SubjectKeys {
     if (held && (held.known.kind === 'destroyed' || sinceMs - held.sinceMs < this.#heldMs))
       return held.known;
     const known = await this.#read(keyId);
-    remember(this.#keys, REMEMBERED_KEYS, [keyId, { known, sinceMs }]);
+    this.#keys.set(keyId, { known, sinceMs });
     return known;
   }
 
@@ -130,7 +123,7 @@ class HeldKeys implements SubjectKeys {
     // Of a run that is not there yet nothing is known.
     if (!row) return undefined;
     const keyId = row.subject_key ?? undefined;
-    remember(this.#runs, REMEMBERED_RUNS, [runId, keyId]);
+    this.#runs.set(runId, keyId);
     return keyId;
   }
 
@@ -153,11 +146,11 @@ class HeldKeys implements SubjectKeys {
 /** Resolves when it hears of keys that are destroyed. Only tests name `heldMs`. */
 export async function createSubjectKeys(
   db: Db,
-  masters: readonly MasterKey[],
+  masters: readonly HostKey[],
   heldMs = KEY_HELD_MS,
 ): Promise<SubjectKeys> {
   const keys = new HeldKeys(db, masters, heldMs);
   await db.listen(KEY_CHANNEL, (keyId) => keys.forget(keyId));
-  db.onReconnect(() => keys.forgetAll());
+  db.onReconnect(() => keys.doubtAll());
   return keys;
 }

@@ -6,7 +6,9 @@
 // | closing   | refused            | yes              | `closing`: waits for open runs to end, or ends them    |
 // | destroyed | no: another key    | -                | `destroyed`, then `erased` with its receipt            |
 import { randomBytes } from 'node:crypto';
-import { codeOf, HostError, invalid } from '../../rules/errors.ts';
+import type { KeyRing } from '../../ports/keys.ts';
+import { HostError, invalid } from '../../rules/errors.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
 import type {
   AskedErasure,
   BegunErasure,
@@ -19,7 +21,7 @@ import type { Db, Transaction } from './db.ts';
 import { erasedLogs } from './erased-logs.ts';
 import { hostSecrets } from './host-secrets.ts';
 import { refOf } from './run-ref.ts';
-import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped, type MasterKey } from './subject-keys.ts';
+import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped } from './subject-keys.ts';
 
 /** Runs that are named to who asks while they are open. */
 const NAMED_RUNS = 20;
@@ -66,21 +68,17 @@ const OPEN_RUNS = `SELECT s.tenant_id, s.run_id FROM subject_runs s
 
 interface Parts {
   readonly db: Db;
-  readonly masters: readonly MasterKey[];
+  readonly ring: KeyRing;
   readonly secrets: ReturnType<typeof hostSecrets>;
   /** How long in ms a process may use a key without asking the database. */
   readonly heldMs: number;
 }
 
 /** Only tests name `heldMs`, the same for all processes of a database. */
-export function createSubjectStore(
-  db: Db,
-  masters: readonly MasterKey[],
-  heldMs = KEY_HELD_MS,
-): SubjectStore {
-  const parts = { db, masters, secrets: hostSecrets(db, masters), heldMs };
+export function createSubjectStore(db: Db, ring: KeyRing, heldMs = KEY_HELD_MS): SubjectStore {
+  const parts = { db, ring, secrets: hostSecrets(db, ring), heldMs };
   return {
-    isAvailable: masters.length > 0,
+    isAvailable: ring.keys.length > 0,
     keyFor: (tenant, asked) => keyFor(parts, tenant, asked),
     pseudonym: (tenant, subject) => pseudonymOf(parts, tenant, subject),
     ...requests(parts),
@@ -101,10 +99,10 @@ async function keyFor(
   tenant: string,
   { subject, sessionId }: Parameters<SubjectStore['keyFor']>[1],
 ): Promise<string | undefined> {
-  const { db, masters } = parts;
+  const { db, ring } = parts;
   const ofSession =
     sessionId === undefined ? undefined : await subjectOfSession(db, tenant, sessionId);
-  if (masters.length === 0) {
+  if (ring.keys.length === 0) {
     if (subject === undefined && ofSession === undefined) return undefined;
     const reason = 'Needs OPENWOP_ENCRYPTION_KEYS: they wrap the keys of subjects.';
     throw new HostError('capability_not_provided', { capability: 'subjects', reason });
@@ -130,14 +128,14 @@ async function subjectOfSession(
 }
 
 /** Of several that make the first key of a subject at once one does; who reads it sees the row of the other. */
-async function aliveKey({ db, masters }: Parts, tenant: string, subject: string): Promise<string> {
+async function aliveKey({ db, ring }: Parts, tenant: string, subject: string): Promise<string> {
   const find = () =>
     db.query<{ key_id: string; state: string }>(
       "SELECT key_id, state FROM subject_keys WHERE tenant_id = $1 AND subject = $2 AND state <> 'destroyed'",
       [tenant, subject],
     );
   let [key] = await find();
-  const [master] = masters;
+  const master = ring.current();
   if (!key && master) {
     const keyId = newId('sk');
     await db.query(
@@ -310,11 +308,12 @@ async function destroy(
  * By compare-and-set: a key that is destroyed meanwhile stays so. Each call goes on behind the keys of the last one, so that
  * one that does not open keeps no other from its turn.
  */
-function rewrapping({ db, masters, secrets }: Parts): SubjectStore['rewrap'] {
+function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
   let after = '';
   return async (limit) => {
-    const [master] = masters;
-    if (!master) return 0;
+    const master = ring.current();
+    // Whoever encrypts with another key may not know this one, or would wrap by the other again.
+    if (!master || !ring.isShared()) return 0;
     const rows = await db.query<{ key_id: string; wrapped: string }>(
       `SELECT key_id, wrapped FROM subject_keys WHERE key_id > $1 AND wrapped IS NOT NULL AND NOT starts_with(wrapped, $2)
        ORDER BY key_id LIMIT $3`,
@@ -329,7 +328,7 @@ function rewrapping({ db, masters, secrets }: Parts): SubjectStore['rewrap'] {
           ...[keyId, wrappedAnew, before],
         ]);
       } catch (error) {
-        if (codeOf(error) !== 'history_undecodable') throw error;
+        if (!unreadableFor(error)) throw error;
         faults.push(error);
       }
     const ofHost = await secrets.rewrap();

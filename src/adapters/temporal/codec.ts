@@ -1,19 +1,15 @@
 // Payload encryption (architecture §7): AES-256-GCM over the whole payload, metadata included, so that raw history
-// shows neither content nor which payloads are carriers. The first key encrypts, every key decrypts: that is rotation. What
-// belongs to a run of a subject is encrypted with that subject's key (architecture §10.1): the SDK says whose a payload is.
+// shows neither content nor which payloads are carriers. The key ring's current key encrypts, every key decrypts: that is
+// rotation. What belongs to a run of a subject is encrypted with that subject's key (architecture §10.1): the SDK says whose a
+// payload is. What a worker needs to encrypt comes with what it decrypts: it asks no database, and no failure ends it.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';
 import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common';
+import type { HostKey, KeyRing } from '../../ports/keys.ts';
 import type { SubjectKeys } from '../../ports/subjects.ts';
-import { HostError } from '../../rules/errors.ts';
-
-export interface EncryptionKey {
-  /** Stands readable beside every payload; never derived from the key. */
-  readonly id: string;
-  /** 32 bytes. */
-  readonly key: Uint8Array;
-}
+import { codeOf, HostError } from '../../rules/errors.ts';
+import { Recent } from '../../system/recent.ts';
 
 export const ENCRYPTED_ENCODING = 'binary/encrypted';
 const KEY_BYTES = 32;
@@ -21,10 +17,17 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_ID_FIELD = 'encryption-key-id';
 const CIPHER_FIELD = 'encryption-cipher';
+/** The host's key encrypts the payload, whoever the run's subject is: it says nothing of that. */
+const STAND_IN_FIELD = 'encryption-stand-in';
+/** Set by failure-converter.cjs on the parts of a failure: which of them the payload is. */
+const FAILURE_FIELD = 'openwop-failure';
+const FAILURE_ATTRIBUTES = 'attributes';
 /** Before the id of a subject's key, where that of a configured one stands else: none of those can have it. */
 const SUBJECT_PREFIX = 'subject/';
 const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const PayloadProto = proto.temporal.api.common.v1.Payload;
+/** Runs of which it is remembered with which key they are encrypted: more than a worker has at work, and keeps in memory. */
+const REMEMBERED_RUNS = 50_000;
 const FAILURE_CONVERTER_PATH = fileURLToPath(new URL('./failure-converter.cjs', import.meta.url));
 
 const utf8 = new TextEncoder();
@@ -35,10 +38,10 @@ const text = (bytes: Uint8Array | null | undefined) =>
  * Reads `OPENWOP_ENCRYPTION_KEYS`: `<id>:<base64 of 32 bytes>`, separated by commas, the encrypting key first. Throws
  * HostError config_invalid whose `faults` name the position and never the key.
  */
-export function parseEncryptionKeys(value: string): readonly EncryptionKey[] {
+export function parseEncryptionKeys(value: string): readonly HostKey[] {
   const faults: string[] = [];
   const seen = new Set<string>();
-  const keys = value.split(',').map((part, index): EncryptionKey => {
+  const keys = value.split(',').map((part, index): HostKey => {
     const [id = '', encoded = ''] = part.trim().split(':');
     const key = Buffer.from(encoded, 'base64');
     const at = `key ${index + 1}`;
@@ -54,29 +57,39 @@ export function parseEncryptionKeys(value: string): readonly EncryptionKey[] {
   return keys;
 }
 
-function encrypt(payload: Payload, { id, key }: EncryptionKey): Payload {
+/** Bound in. */
+function namesOf(id: string, isStandIn: boolean): Uint8Array {
+  return utf8.encode(isStandIn ? `${id} ${STAND_IN_FIELD}` : id);
+}
+
+function encrypt(payload: Payload, { id, key }: HostKey, isStandIn = false): Payload {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(utf8.encode(id));
+  cipher.setAAD(namesOf(id, isStandIn));
   const sealed = [cipher.update(PayloadProto.encode(payload).finish()), cipher.final()];
   return {
     metadata: {
       encoding: utf8.encode(ENCRYPTED_ENCODING),
       [CIPHER_FIELD]: utf8.encode('AES-256-GCM'),
       [KEY_ID_FIELD]: utf8.encode(id),
+      ...(isStandIn ? { [STAND_IN_FIELD]: utf8.encode('1') } : {}),
     },
     data: new Uint8Array(Buffer.concat([nonce, ...sealed, cipher.getAuthTag()])),
   };
 }
 
-function decrypt(payload: Payload, { id, key }: EncryptionKey): Payload {
+function isStandIn({ metadata }: Payload): boolean {
+  return metadata?.[STAND_IN_FIELD] !== undefined;
+}
+
+function decrypt(payload: Payload, { id, key }: HostKey): Payload {
   const data = payload.data ?? new Uint8Array();
   if (data.length < NONCE_BYTES + TAG_BYTES)
     throw new HostError('history_undecodable', { reason: 'Payload too short.' });
   try {
     const nonce = data.subarray(0, NONCE_BYTES);
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(utf8.encode(id));
+    decipher.setAAD(namesOf(id, isStandIn(payload)));
     decipher.setAuthTag(data.subarray(data.length - TAG_BYTES));
     const opened = [
       decipher.update(data.subarray(NONCE_BYTES, data.length - TAG_BYTES)),
@@ -95,8 +108,8 @@ function decrypt(payload: Payload, { id, key }: EncryptionKey): Payload {
 
 /** What a codec knows keys from. */
 export interface CodecKeys {
-  /** First one encrypts, all decrypt; none: no encryption. */
-  readonly encryptionKeys: readonly EncryptionKey[];
+  /** Without a current key nothing is encrypted. */
+  readonly ring: KeyRing;
   /** Absent: there are no subjects, and what was encrypted for one cannot be read. */
   readonly subjects?: SubjectKeys | undefined;
 }
@@ -106,66 +119,115 @@ const NOTHING: Payload = {
   metadata: { encoding: utf8.encode('binary/null') },
 };
 
-/** Of the run that the payload is of: its subject's, else the first of the host's. */
-async function encrypter(
-  { subjects }: CodecKeys,
-  first: EncryptionKey,
-  runId: string | undefined,
-): Promise<(payload: Payload) => Payload> {
-  const known = runId === undefined ? undefined : await subjects?.ofRun(runId);
-  if (!known) return (payload) => encrypt(payload, first);
-  if (known.kind === 'destroyed') return () => encrypt(NOTHING, first);
-  const key = { id: `${SUBJECT_PREFIX}${known.keyId}`, key: known.key.history };
-  return (payload) => encrypt(payload, key);
+/** In the place of a part of a failure while its run's key is not to be had: its own words may be those of a subject. */
+function withheld(part: Payload, error: unknown): Payload {
+  if (text(part.metadata?.[FAILURE_FIELD]) !== FAILURE_ATTRIBUTES) return NOTHING;
+  const message = `The message is withheld: it could not be encrypted (${codeOf(error) ?? 'internal_error'}).`;
+  return {
+    metadata: { encoding: utf8.encode('json/plain') },
+    data: utf8.encode(JSON.stringify({ message, stack_trace: '' })),
+  };
 }
 
-/** Throws HostError history_undecodable, and subject_erased: its key is destroyed. */
-async function keyOf(payload: Payload, { encryptionKeys, subjects }: CodecKeys) {
-  const id = text(payload.metadata?.[KEY_ID_FIELD]);
-  if (subjects && id.startsWith(SUBJECT_PREFIX)) {
-    const known = await subjects.byId(id.slice(SUBJECT_PREFIX.length));
-    if (known.kind === 'destroyed') throw new HostError('subject_erased', { keyId: known.keyId });
-    return { id, key: known.key.history };
+/** The id of the subject's key that encrypts a payload; null: none does. */
+function subjectKeyOf({ metadata }: Payload): string | null {
+  const id = text(metadata?.[KEY_ID_FIELD]);
+  return id.startsWith(SUBJECT_PREFIX) ? id.slice(SUBJECT_PREFIX.length) : null;
+}
+
+class Encryption implements PayloadCodec {
+  readonly #ring: KeyRing;
+  readonly #subjects: SubjectKeys | undefined;
+  /**
+   * The subject's key of each run, null where it names no subject: what was decrypted of a run says it, so that a worker can
+   * encrypt whatever it was given to do, also while the database is away.
+   */
+  readonly #keyIds = new Recent<string, string | null>(REMEMBERED_RUNS);
+
+  constructor({ ring, subjects }: CodecKeys) {
+    this.#ring = ring;
+    this.#subjects = subjects;
   }
-  const key = encryptionKeys.find((configured) => configured.id === id);
-  if (!key)
-    throw new HostError('history_undecodable', {
-      reason: `No encryption key with the id "${id}".`,
-    });
-  return key;
+
+  /**
+   * A failure is always encoded: the SDK's worker ends where even that throws. Throws HostError service_unavailable and
+   * key_unavailable for everything else of a subject whose key is not to be had.
+   */
+  async encode(
+    payloads: Payload[],
+    context?: { readonly workflowId?: string },
+  ): Promise<Payload[]> {
+    const host = this.#ring.current();
+    if (!host || payloads.length === 0) return payloads;
+    const runId = context?.workflowId;
+    try {
+      const encrypter = await this.#encrypter(host, runId);
+      if (encrypter === 'destroyed') return payloads.map(() => encrypt(NOTHING, host, true));
+      return payloads.map((payload) => encrypt(payload, encrypter));
+    } catch (error) {
+      if (!payloads.every(({ metadata }) => metadata?.[FAILURE_FIELD])) throw error;
+      return payloads.map((part) => encrypt(withheld(part, error), host, true));
+    }
+  }
+
+  async decode(
+    payloads: Payload[],
+    context?: { readonly workflowId?: string },
+  ): Promise<Payload[]> {
+    const decoded: Payload[] = [];
+    for (const payload of payloads) {
+      const isEncrypted = text(payload.metadata?.encoding) === ENCRYPTED_ENCODING;
+      decoded.push(isEncrypted ? decrypt(payload, await this.#keyOf(payload)) : payload);
+      if (context?.workflowId !== undefined) this.#noteKey(context.workflowId, payload);
+    }
+    return decoded;
+  }
+
+  /** Of a payload that opened. A run has its subject from its start on: nothing that comes later takes it away. */
+  #noteKey(runId: string, payload: Payload): void {
+    if (isStandIn(payload)) return;
+    const keyId = subjectKeyOf(payload);
+    if (keyId !== null || !this.#keyIds.has(runId)) this.#keyIds.set(runId, keyId);
+  }
+
+  async #encrypter(host: HostKey, runId: string | undefined): Promise<HostKey | 'destroyed'> {
+    if (!this.#subjects || runId === undefined) return host;
+    const keyId = this.#keyIds.get(runId);
+    if (keyId === null) return host;
+    const known = await (keyId === undefined
+      ? this.#subjects.ofRun(runId)
+      : this.#subjects.toSeal(keyId));
+    if (!known) return host;
+    if (known.kind === 'destroyed') return 'destroyed';
+    return { id: `${SUBJECT_PREFIX}${known.keyId}`, key: known.key.history };
+  }
+
+  /** Throws HostError key_unavailable, history_undecodable, service_unavailable, and subject_erased: it is destroyed. */
+  async #keyOf(payload: Payload): Promise<HostKey> {
+    const id = text(payload.metadata?.[KEY_ID_FIELD]);
+    const keyId = subjectKeyOf(payload);
+    if (this.#subjects && keyId !== null) {
+      const known = await this.#subjects.byId(keyId);
+      if (known.kind === 'destroyed') throw new HostError('subject_erased', { keyId: known.keyId });
+      return { id, key: known.key.history };
+    }
+    const key = this.#ring.keys.find((configured) => configured.id === id);
+    if (!key)
+      throw new HostError('key_unavailable', { reason: `No encryption key with the id "${id}".` });
+    return key;
+  }
 }
 
 /**
  * The codec for client, worker and history reader. Payloads from before encryption was switched on pass decoding as
- * they are; encrypted ones without their key throw HostError history_undecodable. Without keys nothing is encrypted.
+ * they are; encrypted ones that do not open throw HostError. Without keys nothing is encrypted.
  */
-export function createEncryption(
-  encryptionKeys: readonly EncryptionKey[],
-  subjects?: SubjectKeys,
-): PayloadCodec {
-  const [first] = encryptionKeys;
-  const keys = { encryptionKeys, subjects };
-  return {
-    async encode(payloads, context) {
-      if (!first || payloads.length === 0) return payloads;
-      return payloads.map(await encrypter(keys, first, context?.workflowId));
-    },
-    async decode(payloads) {
-      const decoded: Payload[] = [];
-      for (const payload of payloads) {
-        const isEncrypted = text(payload.metadata?.encoding) === ENCRYPTED_ENCODING;
-        decoded.push(isEncrypted ? decrypt(payload, await keyOf(payload, keys)) : payload);
-      }
-      return decoded;
-    },
-  };
+export function createEncryption(keys: CodecKeys): PayloadCodec {
+  return new Encryption(keys);
 }
 
 /** For client, worker, bundle (its `failureConverterPath`) and replay alike. Without keys: the SDK's own. */
 export function dataConverter(keys: CodecKeys): DataConverter {
-  if (keys.encryptionKeys.length === 0) return {};
-  return {
-    failureConverterPath: FAILURE_CONVERTER_PATH,
-    payloadCodecs: [createEncryption(keys.encryptionKeys, keys.subjects)],
-  };
+  if (keys.ring.keys.length === 0) return {};
+  return { failureConverterPath: FAILURE_CONVERTER_PATH, payloadCodecs: [createEncryption(keys)] };
 }

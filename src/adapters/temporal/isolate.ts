@@ -8,6 +8,7 @@ import proto, { type coresdk } from '@temporalio/proto';
 import { parseWorkflowCode } from '@temporalio/worker/lib/worker.js';
 import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm.js';
 import { RUN_TASK_QUEUE, RUN_WORKFLOW } from '../../rules/run-input.ts';
+import { ringOf } from '../../rules/key-ring.ts';
 import { workflowBundle } from './bundle.ts';
 import { dataConverter } from './codec.ts';
 
@@ -82,7 +83,7 @@ export interface IsolateOptions {
 
 export async function openIsolate(options: IsolateOptions): Promise<Isolate> {
   const { cacheDir, activityNames, limitMs } = options;
-  const { failureConverterPath } = dataConverter({ encryptionKeys: [] });
+  const { failureConverterPath } = dataConverter({ ring: ringOf([]) });
   const { codePath } = await workflowBundle({ cacheDir, failureConverterPath });
   const bundle = parseWorkflowCode(await readFile(codePath, 'utf8'), codePath);
   const creator = await ReusableVMWorkflowCreator.create(

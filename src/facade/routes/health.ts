@@ -35,7 +35,7 @@ export const READINESS = {
   path: '/readyz',
   operationId: 'readiness',
   summary:
-    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for.',
+    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for. `keys` says that other processes encrypt with a key which this one does not have.',
   access: 'public',
   ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
@@ -52,7 +52,7 @@ export const ALIVE = { status: 'ok' } as const;
 
 export interface ReadinessParts {
   readonly engine: Pick<RunEngine, 'ping'>;
-  readonly stores: Pick<Stores, 'ping'>;
+  readonly stores: Pick<Stores, 'ping' | 'keyRing'>;
   readonly log: Pick<Log, 'problems'>;
   readonly deployments: Deployments;
   readonly logger: Logger;
@@ -72,7 +72,9 @@ export function readinessOf(
     const { temporal, database, projection, builds } = await look();
     const worker = workerOf(parts, temporal);
     const isWorking = worker === undefined || worker === 'ok';
-    const ready = temporal === 'ok' && database === 'ok' && isWorking && !draining;
+    const isMissingKeys = parts.stores.keyRing.missing().length > 0;
+    const ready =
+      temporal === 'ok' && database === 'ok' && isWorking && !isMissingKeys && !draining;
     const body = {
       status: ready ? 'ready' : 'not-ready',
       temporal,
@@ -80,6 +82,7 @@ export function readinessOf(
       engine: parts.inMemory ? 'temporal-in-memory' : 'temporal',
       database,
       ...(worker === undefined ? {} : { worker }),
+      ...(isMissingKeys ? { keys: 'missing' } : {}),
       projection,
       ...(builds ? { builds } : {}),
       ...(draining ? { draining } : {}),

@@ -16,7 +16,8 @@ const REQUEST_LIMIT_MS = patient(12_000);
 export interface PatientClient {
   /** The first answer that is final. Throws on 500 and after ANSWER_LIMIT_MS. */
   ask<T = Record<string, unknown>>(path: string, request?: ApiRequest): Promise<ApiAnswer<T>>;
-  start(workflowId: string, inputs: Record<string, unknown>): Promise<string>;
+  /** `more`: what else the request says. */
+  start(workflowId: string, inputs?: object, more?: object): Promise<string>;
   answer(runId: string, nodeId: string, answer: { value: unknown; key: string }): Promise<number>;
   snapshot(runId: string): Promise<RunSnapshot>;
 }
@@ -51,10 +52,10 @@ export function patientClient(url: string): PatientClient {
 
   return {
     ask,
-    async start(workflowId, inputs) {
+    async start(workflowId, inputs = {}, more = {}) {
       const headers = { 'idempotency-key': randomUUID() };
       const told = await ask<{ runId: string }>('/v1/runs', {
-        body: { workflowId, inputs },
+        body: { workflowId, inputs, ...more },
         headers,
       });
       if (told.status !== 201) throw new Error(`a run was refused: ${told.text}`);

@@ -13,8 +13,9 @@ const PROBE_MS = 20;
 /** Pause before a half that did not start is started again, as a supervisor would. */
 const RESPAWN_MS = 250;
 const SCRIPT = new URL('./half.ts', import.meta.url);
-/** The end of what a process said, kept for the message of a failure, in characters. */
-const KEPT_OUTPUT = 20_000;
+/** Of what a process said the end is kept, and the end of that is in the message of a failure; in characters. */
+const KEPT_OUTPUT = 4_000_000;
+const SHOWN_OUTPUT = 20_000;
 
 export interface HalfProcess {
   readonly pid: number;
@@ -55,7 +56,8 @@ function spawnHalf(kind: HalfKind, env: Environment): Spawned {
   let asked = false;
   const death = new Promise<string>((resolve) => {
     void gone.then((how) => {
-      if (!asked) resolve(`${kind} ended by itself (${String(how)}):\n${output}`);
+      if (!asked)
+        resolve(`${kind} ended by itself (${String(how)}):\n${output.slice(-SHOWN_OUTPUT)}`);
     });
   });
   let url = '';
@@ -93,7 +95,8 @@ export async function startHalf(
       return half;
     }
     await half.kill('SIGKILL');
-    if (Date.now() > limit) throw new Error(`${kind} did not start:\n${half.output()}`);
+    if (Date.now() > limit)
+      throw new Error(`${kind} did not start:\n${half.output().slice(-SHOWN_OUTPUT)}`);
     await sleep(RESPAWN_MS);
   }
 }

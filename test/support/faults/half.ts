@@ -3,8 +3,9 @@
 import { runCommand } from '../../../src/app/command.ts';
 import { requireShared } from '../../../src/app/config.ts';
 import { createHost } from '../../../src/app/host.ts';
-import { EFFECTS_VARIABLE, faultScene } from './scene.ts';
+import { ANNOUNCED_VARIABLE, EFFECTS_VARIABLE, faultScene } from './scene.ts';
 
+const announcedMs = Number(process.env[ANNOUNCED_VARIABLE] ?? 0);
 const isFacade = process.argv[2] === 'serve';
 
 await runCommand({
@@ -18,6 +19,7 @@ await runCommand({
       apiKey,
       report: say,
       builtIn: faultScene(process.env[EFFECTS_VARIABLE] ?? ''),
+      ...(announcedMs > 0 ? { waits: { announcedMs } } : {}),
     });
     say(`ready ${host.url || host.healthUrl}`);
     return host;

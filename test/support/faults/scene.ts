@@ -8,6 +8,8 @@ import { agentNode, chain, definition, edge, node } from '../definitions.ts';
 
 /** Where a spawned half finds the effect service. */
 export const EFFECTS_VARIABLE = 'OPENWOP_TEST_EFFECTS';
+/** HostWaits.announcedMs of a spawned half. */
+export const ANNOUNCED_VARIABLE = 'OPENWOP_TEST_ANNOUNCED_MS';
 export const SCENE = 'fault-scene';
 export const SPEECH = 'fault-speech';
 export const GATE = 'fault-gate';

@@ -28,8 +28,8 @@ export interface Half {
   process(): HalfProcess;
   /** SIGKILL unless told otherwise; resolves when it is gone. */
   kill(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
-  /** Resolves when it takes work again. */
-  restart(): Promise<void>;
+  /** Resolves when it takes work again; with other values of these variables, where they are given. */
+  restart(env?: Environment): Promise<void>;
   /** Of its processes that ended though nobody killed them: none may. */
   readonly deaths: readonly string[];
 }
@@ -115,7 +115,7 @@ export async function startFaultSystem(): Promise<FaultSystem | { readonly missi
 
 async function keepHalf(kind: HalfKind, env: Environment): Promise<Half> {
   const port = kind === 'serve' ? await freePort() : 0;
-  const own = { ...env, OPENWOP_PORT: String(port) };
+  let own: Environment = { ...env, OPENWOP_PORT: String(port) };
   const deaths: string[] = [];
   const start = () => startHalf(kind, own, (how) => deaths.push(how));
   let current = await start();
@@ -125,7 +125,8 @@ async function keepHalf(kind: HalfKind, env: Environment): Promise<Half> {
     url: current.url,
     process: () => current,
     kill: (signal = 'SIGKILL') => current.kill(signal),
-    async restart() {
+    async restart(changed = {}) {
+      own = { ...own, ...changed };
       current = await start();
     },
   };

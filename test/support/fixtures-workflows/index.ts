@@ -90,6 +90,19 @@ export async function everything({
   return secret;
 }
 
+const { scripted: patientlyScripted } = proxyActivities<{
+  scripted(input: unknown): Promise<unknown>;
+}>({
+  startToCloseTimeout: '30s',
+  heartbeatTimeout: '20s',
+  retry: { initialInterval: '50ms', maximumInterval: '200ms' },
+});
+
+/** What its one activity gives, however often that is tried. */
+export async function trying(input: unknown): Promise<unknown> {
+  return patientlyScripted(input);
+}
+
 /** Fails with a message that must not be readable under encryption. */
 export async function failing({ secret }: { secret: string }): Promise<void> {
   try {

@@ -14,6 +14,7 @@ import { createDemo, demoRunRequest } from '../../../src/demo/index.ts';
 import type { ResolvedAgent } from '../../../src/ports/catalog.ts';
 import type { LogRow } from '../../../src/ports/log.ts';
 import type { JsonValue } from '../../../src/rules/json.ts';
+import { ringOf } from '../../../src/rules/key-ring.ts';
 import type { Tool } from '../../../src/ports/tools.ts';
 import type { AgentScript, Cohort } from '../../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node, runInput } from '../definitions.ts';
@@ -329,7 +330,7 @@ async function record(host: TestHost, name: string, runId: string): Promise<void
   const history = createHistoryReader({
     connection,
     namespace: host.temporal.namespace,
-    codec: createEncryption([]),
+    codec: createEncryption({ ring: ringOf([]) }),
   });
   const segments: string[] = [];
   for (const segment of await host.stores.segments.ofRun(runRef(runId))) {

@@ -1,5 +1,6 @@
 -- The schema (architecture §3, §4, §5, §6, §7, §10). JSON is text: what is read is byte for byte what was written. Times are ms
--- epoch. Host-wide tables (process_leases, sweep_progress, host_secrets, schema_migrations) hold no tenant's data.
+-- epoch. Host-wide tables (process_leases, process_keys, encryption_keys, sweep_progress, host_secrets,
+-- schema_migrations) hold no tenant's data.
 
 -- One clock for all leases: that of the database, so that processes need not agree on the time.
 CREATE FUNCTION openwop_now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
@@ -589,6 +590,24 @@ CREATE INDEX host_sessions_expiry ON host_sessions (expires_at_ms);
 CREATE TABLE host_secrets (
   name text PRIMARY KEY,
   wrapped text NOT NULL
+);
+
+-- The operator's keys that something was encrypted or wrapped with, ever. The fingerprint tells a key from another one that
+-- has the same id.
+CREATE TABLE encryption_keys (
+  key_id text PRIMARY KEY,
+  fingerprint text NOT NULL,
+  first_used_at_ms bigint NOT NULL
+);
+
+-- Which of them each live process knows (a JSON array of ids), and which it encrypts with. A row is renewed while its process
+-- lives; `since_ms`: for how long without a gap.
+CREATE TABLE process_keys (
+  holder text PRIMARY KEY,
+  knows text NOT NULL,
+  uses text,
+  since_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL
 );
 
 -- One row per key, for ever: without `wrapped` it says that the key was destroyed, and when.

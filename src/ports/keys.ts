@@ -1,0 +1,20 @@
+// The operator's keys (OPENWOP_ENCRYPTION_KEYS) as one process knows them, and which one all processes go by (architecture
+// §10.2): they encrypt payloads and wrap the keys of subjects.
+
+export interface HostKey {
+  /** Readable beside whatever it encrypts; never derived from the key. */
+  readonly id: string;
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+}
+
+export interface KeyRing {
+  /** All of this process, in the order of its configuration: each decrypts. */
+  readonly keys: readonly HostKey[];
+  /** The one that encrypts and wraps; undefined: this process has none. */
+  current(): HostKey | undefined;
+  /** Whether all live processes encrypt with the current key: what others wrapped may be wrapped by it then. */
+  isShared(): boolean;
+  /** Ids of keys that live processes encrypt with, and this one does not have. */
+  missing(): readonly string[];
+}

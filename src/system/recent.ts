@@ -1,0 +1,38 @@
+// A map of bounded size: above its limit the entry that was used longest ago is dropped.
+
+export class Recent<Key, Value> {
+  readonly #limit: number;
+  /** A Map keeps the order in which its keys were set. */
+  readonly #entries = new Map<Key, Value>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  has(key: Key): boolean {
+    return this.#entries.has(key);
+  }
+
+  /** Counts as a use. */
+  get(key: Key): Value | undefined {
+    const value = this.#entries.get(key);
+    if (value !== undefined || this.#entries.has(key)) this.set(key, value as Value);
+    return value;
+  }
+
+  set(key: Key, value: Value): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > this.#limit && oldest !== undefined) this.#entries.delete(oldest);
+  }
+
+  delete(key: Key): void {
+    this.#entries.delete(key);
+  }
+
+  /** Of every entry; the order stays. */
+  update(change: (value: Value) => Value): void {
+    for (const [key, value] of this.#entries) this.#entries.set(key, change(value));
+  }
+}

@@ -1,0 +1,166 @@
+// Processes of one database and the operator's keys, on both twins (architecture §10.2): what each announces, and which key it
+// encrypts with while another one is rotated in.
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Db } from '../../src/adapters/postgres/db.ts';
+import { openDatabase } from '../../src/adapters/postgres/index.ts';
+import {
+  ANNOUNCED_MS,
+  startKeyKeeper,
+  type KeyKeeper,
+} from '../../src/adapters/postgres/key-keeper.ts';
+import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
+import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
+import { codeOf } from '../../src/rules/errors.ts';
+import { databaseTwins } from '../support/database-twins.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
+import { paced, patient } from '../support/machine.ts';
+import { quietFor } from '../support/waiting.ts';
+
+const [OLD, NEW, OTHER] = ['old', 'new', 'other'].map((id) => ({
+  id,
+  key: new Uint8Array(randomBytes(32)),
+})) as [Key, Key, Key];
+interface Key {
+  readonly id: string;
+  readonly key: Uint8Array;
+}
+const SHORT_MS = paced(300);
+const SOON = { timeout: patient(20_000) };
+
+describe.each(await databaseTwins())('processes with keys on %s', (_name, database) => {
+  let db: Db;
+  let close: () => Promise<void>;
+  const started: KeyKeeper[] = [];
+  let count = 0;
+
+  beforeAll(async () => {
+    ({ db, close } = await openDatabase(await database(), quietLogger));
+    await migrate(db, await readMigrations());
+  });
+  afterAll(() => close());
+  beforeEach(() => db.query('DELETE FROM encryption_keys'));
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((keeper) => keeper.stop()));
+  });
+
+  async function process(
+    keys: readonly Key[],
+    more: { readonly announcedMs?: number; readonly isAlone?: boolean; readonly at?: Db } = {},
+  ): Promise<KeyKeeper> {
+    const { at = db, announcedMs = SHORT_MS, isAlone = false } = more;
+    const holder = `p${count++}`;
+    const options = { keys, holder, isAlone, logger: quietLogger, announcedMs };
+    const keeper = await startKeyKeeper(at, options);
+    started.push(keeper);
+    return keeper;
+  }
+  const usedBy = (keeper: KeyKeeper) => keeper.current()?.id;
+  async function refusal(start: Promise<unknown>): Promise<string> {
+    return start.then(
+      () => 'started',
+      (error: unknown) => `${codeOf(error)}: ${(error as Error).message}`,
+    );
+  }
+
+  it('the first key of the first process is used at once', async () => {
+    expect(usedBy(await process([]))).toBeUndefined();
+    expect(usedBy(await process([OLD, NEW], { announcedMs: ANNOUNCED_MS }))).toBe('old');
+  });
+
+  // [I100]
+  it('a new first key waits until every process knows it, and is shared when each uses it', async () => {
+    const before = await process([OLD]);
+    const rotated = await process([NEW, OLD]);
+    expect(usedBy(rotated)).toBe('old');
+    // Shared: every live process has had the time to say what it knows.
+    await expect.poll(() => rotated.isShared(), SOON).toBe(true);
+    expect(usedBy(rotated)).toBe('old');
+    await before.stop();
+    const known = await process([OLD, NEW]);
+    await expect.poll(() => usedBy(rotated), SOON).toBe('new');
+    await expect.poll(() => rotated.isShared(), SOON).toBe(false);
+    await known.stop();
+    const last = await process([NEW, OLD]);
+    expect(usedBy(last)).toBe('new');
+    await expect.poll(() => rotated.isShared() && last.isShared(), SOON).toBe(true);
+    expect(last.missing()).toEqual([]);
+  });
+
+  it('a process that says nothing for too long is taken for dead', async () => {
+    const announcedMs = 10 * SHORT_MS;
+    let isDead = false;
+    const mortal: Db = {
+      listen: (channel, callback) => db.listen(channel, callback),
+      onReconnect: (callback) => db.onReconnect(callback),
+      close: () => db.close(),
+      transaction: (work, limitMs) => db.transaction(work, limitMs),
+      query: (text, values) =>
+        isDead ? Promise.reject(new Error('dead')) : db.query(text, values),
+    };
+    await process([OLD], { announcedMs, at: mortal });
+    const rotated = await process([NEW, OLD], { announcedMs });
+    isDead = true;
+    expect(usedBy(rotated)).toBe('old');
+    await expect.poll(() => usedBy(rotated), SOON).toBe('new');
+  });
+
+  // [I100]
+  it('one that starts without a key that others encrypt with is refused, and stands nowhere', async () => {
+    await process([NEW]);
+    for (const keys of [[OLD], []])
+      expect(await refusal(process(keys))).toMatch(
+        /^config_invalid: OPENWOP_ENCRYPTION_KEYS: It lacks the key "new"/,
+      );
+    const rows = await db.query<{ knows: string }>('SELECT knows FROM process_keys');
+    expect(rows).toEqual([{ knows: 'new' }]);
+  });
+
+  it('one that comes to lack a key says so, and goes on', async () => {
+    const before = await process([OLD]);
+    // As one that could not announce itself in time looks to it, and it to them.
+    await db.query(
+      `INSERT INTO process_keys (holder, knows, uses, since_ms, expires_at_ms)
+       VALUES ('late', 'new', 'new', 1, openwop_now_ms() + 1000000)`,
+    );
+    await expect.poll(() => before.missing(), SOON).toEqual(['new']);
+    expect(usedBy(before)).toBe('old');
+    await db.query("DELETE FROM process_keys WHERE holder = 'late'");
+    await expect.poll(() => before.missing(), SOON).toEqual([]);
+  });
+
+  it('a key with the id of another one is refused, used before or at once', async () => {
+    await (await process([OLD])).stop();
+    const reason = /^config_invalid: OPENWOP_ENCRYPTION_KEYS: The key "old" is another one/;
+    expect(await refusal(process([{ ...NEW, id: 'old' }]))).toMatch(reason);
+    expect(await refusal(process([NEW, { ...NEW, id: 'old' }]))).toMatch(reason);
+    expect(await refusal(process([NEW, OLD]))).toBe('started');
+  });
+
+  it('where no other process can be, nobody is waited for', async () => {
+    await process([OTHER], { announcedMs: ANNOUNCED_MS });
+    const alone = await process([NEW, OLD], { announcedMs: ANNOUNCED_MS, isAlone: true });
+    expect([usedBy(alone), alone.isShared(), alone.missing()]).toEqual(['new', true, []]);
+  });
+
+  // [I100]
+  it('keys of subjects are wrapped again when all processes encrypt with the new key, and not before', async () => {
+    const before = await process([OLD, NEW]);
+    await createSubjectStore(db, before).keyFor('default', { subject: 'anna' });
+    const rotated = await process([NEW, OLD]);
+    await expect.poll(() => usedBy(rotated), SOON).toBe('new');
+    await quietFor(SHORT_MS);
+    const subjects = createSubjectStore(db, rotated);
+    expect(await subjects.rewrap(10)).toBe(0);
+    await before.stop();
+    await process([NEW, OLD]);
+    await expect.poll(() => rotated.isShared(), SOON).toBe(true);
+    expect(await subjects.rewrap(10)).toBeGreaterThan(0);
+    expect(await subjects.rewrap(10)).toBe(0);
+  });
+
+  it('a process that stops is announced no more', async () => {
+    await (await process([OLD])).stop();
+    expect(await db.query('SELECT holder FROM process_keys')).toEqual([]);
+  });
+});
