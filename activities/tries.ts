@@ -14,16 +14,21 @@ export const LOST_TRIES = 50;
 const MARGIN_MS = 15_000;
 const began = new WeakMap<Context, number>();
 
-/** How tries ended, each noted before its end. A try that noted nothing lost its worker, or ran out of time. */
-type Tally = { readonly failures: number; readonly outages: number };
+/**
+ * Tries that began, and how they ended, each noted before its end. A try that began and noted no end lost its worker, or ran out
+ * of time. One that did not begin counts for nothing: its input could not be decoded here.
+ */
+type Tally = { readonly begun: number; readonly failures: number; readonly outages: number };
 
-const NONE: Tally = { failures: 0, outages: 0 };
+const NONE: Tally = { begun: 0, failures: 0, outages: 0 };
 /** Newest details of each activity that is at work. */
 const details = new WeakMap<Context, JsonValue>();
 
 /** First thing of a try: its time runs from here. */
 export function beginTry(): void {
   began.set(Context.current(), nowMs());
+  // Few steps need a second try: the first one is not worth a call.
+  if (Context.current().info.attempt > 1) beat();
 }
 
 /** ms within which this try may still begin something; 0 when there are none. */
@@ -38,8 +43,15 @@ function before(): JsonObject {
   return heartbeatDetails !== undefined && isJsonObject(heartbeatDetails) ? heartbeatDetails : {};
 }
 
+/** Of earlier tries. */
 function tally(): Tally {
   return { ...NONE, ...(before().tries as Tally | undefined) };
+}
+
+/** With this one. */
+function tallyNow(): Tally {
+  const counted = tally();
+  return { ...counted, begun: counted.begun + 1 };
 }
 
 /** The last details that this try gave, or else an earlier one. */
@@ -53,7 +65,7 @@ export function noteDetails(context: Context, newest: JsonValue): void {
 }
 
 /** A sign of life, with what must survive this try. */
-export function beat(tries: Tally = tally()): void {
+export function beat(tries: Tally = tallyNow()): void {
   const last = lastDetails();
   Context.current().heartbeat({ tries, ...(last === undefined ? {} : { told: last }) });
 }
@@ -65,12 +77,12 @@ export function ownFailures(): number {
 
 /** Earlier tries that ended without a word. */
 export function lostTries(): number {
-  const { failures, outages } = tally();
-  return Context.current().info.attempt - 1 - failures - outages;
+  const { begun, failures, outages } = tally();
+  return begun - failures - outages;
 }
 
 /** To be called right before this try ends so. */
-export function noteEnd(how: keyof Tally): void {
-  const counted = tally();
+export function noteEnd(how: Exclude<keyof Tally, 'begun'>): void {
+  const counted = tallyNow();
   beat({ ...counted, [how]: counted[how] + 1 });
 }

@@ -58,7 +58,7 @@ export interface Config {
   readonly interruptTimeoutMs?: number;
   /** Runs are kept for so many days behind their end; absent: for ever. */
   readonly retentionDays?: number;
-  /** First one encrypts, all decrypt; none: no encryption. */
+  /** The first one encrypts once every process knows it, all decrypt; none: no encryption. */
   readonly encryptionKeys: readonly HostKey[];
   readonly database: DatabaseOptions;
   readonly temporal: { readonly kind: 'dev' } | ExternalTemporal;

@@ -46,7 +46,10 @@ const OF_ALL: readonly ErrorCode[] = [
   'internal_error',
 ];
 const OF_SCOPE: readonly ErrorCode[] = ['unauthenticated', 'forbidden'];
-const OF_RUN: readonly ErrorCode[] = ['run_not_found', 'run_expired', 'service_unavailable'];
+const OF_RUN: readonly ErrorCode[] = [
+  ...(['run_not_found', 'run_expired', 'service_unavailable'] as const),
+  ...(['history_undecodable', 'key_unavailable'] as const),
+];
 /** What a body may get, wanted or not. */
 const OF_BODIES: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
 /** Places of a key are counted. */

@@ -229,7 +229,7 @@ export interface From {
 /**
  * Reads to the tail of the run's history, or with a `goal` until that is behind the cursor, waiting a little for it.
  * Throws HostError run_not_found, service_unavailable (Temporal or database away), and whatever stopped the run's
- * projection (history_undecodable, history_missing, internal_error, …) after noting it as the run's problem.
+ * projection (history_undecodable, key_unavailable, history_missing, internal_error, …) after noting it as the run's problem.
  */
 export async function advance(
   parts: LogParts,

@@ -37,7 +37,7 @@ export interface Fresh {
 export interface Log {
   /**
    * To the tail of the run's history as it is after the call; joins others that ask at the same time. Throws HostError
-   * run_not_found, service_unavailable, history_undecodable, history_missing.
+   * run_not_found, service_unavailable, history_undecodable, key_unavailable, history_missing.
    */
   catchUp(run: RunRef): Promise<Head>;
   /** For reads: closed runs cost no call to Temporal. Throws HostError run_not_found. */

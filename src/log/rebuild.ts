@@ -240,7 +240,7 @@ const WOULD_LOSE = 'The log holds what the history does not tell: a rebuild woul
 /**
  * Replaces rows and head of a run by what its history says. Throws HostError run_state_conflict while a delta block is
  * open (try again when the run's stream has ended) and when the log has rows that would be lost; run_not_found,
- * history_missing, history_undecodable.
+ * history_missing, history_undecodable, key_unavailable.
  */
 export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
   const { log, subjects } = parts.stores;

@@ -24,8 +24,8 @@ export interface RecordingQuery {
 
 /**
  * Of the first entries of its log. Throws HostError run_not_found, service_unavailable (also while the log is only built
- * anew), history_undecodable and history_missing (with the first event whose history cannot be read), payload_too_large
- * (above `maxBytes`).
+ * anew), history_undecodable and history_missing (with the first event whose history cannot be read), key_unavailable,
+ * payload_too_large (above `maxBytes`).
  */
 export async function readRecording(
   parts: LogParts,

@@ -68,8 +68,8 @@ export interface HistoryReader {
   /**
    * Events of one segment behind `token` ('' = from the start). `waitMs` 0: answers at once with what is there
    * (long poll with a 900 ms deadline, architecture §3.2); above 0: waits up to that for something new. May return
-   * events at or below the cursor again: filter by eventId. Throws HostError history_undecodable, history_missing,
-   * service_unavailable.
+   * events at or below the cursor again: filter by eventId. Throws HostError history_undecodable, key_unavailable,
+   * history_missing, service_unavailable.
    */
   page(runId: string, temporalRunId: string, token: string, waitMs: number): Promise<HistoryPage>;
   /** Raw bytes of a whole closed segment, for the archive. */

@@ -1,5 +1,5 @@
-// The operator's keys (OPENWOP_ENCRYPTION_KEYS) as one process knows them, and which one all processes go by (architecture
-// §10.2): they encrypt payloads and wrap the keys of subjects.
+// The operator's keys (OPENWOP_ENCRYPTION_KEYS) as one process has them, and which one it encrypts with (architecture §10.2):
+// they encrypt payloads and wrap the keys of subjects.
 
 export interface HostKey {
   /** Readable beside whatever it encrypts; never derived from the key. */
@@ -13,8 +13,10 @@ export interface KeyRing {
   readonly keys: readonly HostKey[];
   /** The one that encrypts and wraps; undefined: this process has none. */
   current(): HostKey | undefined;
-  /** Whether all live processes encrypt with the current key: what others wrapped may be wrapped by it then. */
+  /** Whether all live processes encrypt with the current key: only then it may wrap again what others wrapped. */
   isShared(): boolean;
+  /** By which name the current key is announced to the other processes; undefined: nothing is announced. */
+  announcedAs(): string | undefined;
   /** Ids of keys that live processes encrypt with, and this one does not have. */
   missing(): readonly string[];
 }

@@ -54,7 +54,7 @@ export interface Head extends HistoryCursor {
   readonly translateState: JsonValue;
   /** Owned by the fold; null before the first append. */
   readonly snapshot: JsonValue;
-  /** A code that stopped the projection (`history_undecodable`). */
+  /** A code that stopped the projection (`history_undecodable`, `key_unavailable`). */
   readonly problem?: string;
   /** The run's subject was erased then: of the snapshot its structure is left (src/rules/erased.ts). */
   readonly erasedAtMs?: number;

@@ -130,7 +130,7 @@ export interface RunStore {
   markStarted(run: RunRef, temporalRunId: string): Promise<RunStatus | undefined>;
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
   markStartFailed(run: RunRef, failure: StartFailure): Promise<StartFailure | undefined>;
-  /** Throws HostError history_undecodable: it cannot be read now. */
+  /** Throws HostError history_undecodable (it is damaged) and key_unavailable. */
   find(tenant: string, runId: string): Promise<RunRow | undefined>;
   /** Its structure, which its key has nothing to do with (src/rules/erased.ts): for what is told of several runs. */
   findKept(tenant: string, runId: string): Promise<RunRow | undefined>;

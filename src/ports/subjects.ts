@@ -21,12 +21,12 @@ export type KnownKey =
 /** Keys by name. None is used to open anything longer than KEY_HELD_MS after the database was asked for it. */
 export interface SubjectKeys {
   /**
-   * Of the run, to seal with: undefined when it names no subject. Where the database is away the key as it was last known.
+   * Of the run, to seal with: undefined when it names no subject. Throws as byId does.
    */
   ofRun(runId: string): Promise<KnownKey | undefined>;
   /**
-   * To seal with, as it was last known: the database is asked for a key alone that this process has not met. What a key seals
-   * that was destroyed meanwhile, nobody opens. Throws as byId does.
+   * To seal with, as it was last known: the database is asked only for a key that this process has not met. What a destroyed
+   * key seals nobody opens. Throws as byId does.
    */
   toSeal(keyId: string): Promise<KnownKey>;
   /**
@@ -144,9 +144,9 @@ export interface SubjectStore {
   /** The first receipt stays. */
   finish(erasure: ErasureRow, receipt: string): Promise<ErasureRow>;
   /**
-   * Wraps keys again, by the current key of the operator, that another one wraps: the next `limit` of them. Returns how many
-   * there were; 0 while a live process encrypts with another key. Throws HostError history_undecodable or key_unavailable
-   * after the others when one of them does not open.
+   * Wraps again, with the operator's current key, up to `limit` keys that another one wraps. Returns how many there were; 0
+   * while a live process encrypts with another key. Throws HostError history_undecodable or key_unavailable after the others
+   * when one of them does not open.
    */
   rewrap(limit: number): Promise<number>;
 }

@@ -1,56 +1,68 @@
 // Which of the operator's keys a process encrypts with (architecture §10.2). A new first key is used once every live process
-// knows it, so that a rotation may go process by process and none meets what it cannot read.
+// knows it, so that a rotation may go process by process. Here a key goes by a name that no other key has, also where two
+// have the same id.
 
 /** What a process knows of the others. */
 export interface KeyView {
-  /** Ids of its own keys, in the order of its configuration. */
+  /** Its own keys, in the order of its configuration. */
   readonly own: readonly string[];
-  /** Ids of keys that something was encrypted with, by any process at any time. */
+  /** Keys that something was encrypted with, by any process at any time. */
   readonly used: ReadonlySet<string>;
   /** The other live processes. */
   readonly others: readonly OthersKeys[];
-  /** Every live process has had the time to say which keys it knows. */
+  /** Every live process has had the time to announce its keys. */
   readonly isComplete: boolean;
 }
 
 export interface OthersKeys {
   readonly knows: ReadonlySet<string>;
-  /** The one that it encrypts with; absent: it has none, or has not chosen yet. */
+  /** The key that it encrypts with; absent: it has none, or has not chosen yet. */
   readonly uses?: string | undefined;
 }
 
 /**
- * The id of the key to encrypt with: the first, unless another process does not know it and there is one that was used
- * before. A first key that is in use stays in use. Undefined: the process has none.
+ * The key to encrypt with. It is the first one as soon as every other process that encrypts knows it (a key that was never used also waits
+ * until the view is complete), or uses it already, or where none of the others of this process was ever used. Else it is one
+ * that was used before: of several the one that most others can read. Undefined: the process has no key.
  */
 export function keyToUse({ own, used, others, isComplete }: KeyView): string | undefined {
-  const [first] = own;
+  const [first, ...later] = own;
   if (first === undefined) return undefined;
-  const isKnown = others.every(({ knows }) => knows.has(first));
-  const isInUse = others.some(({ uses }) => uses === first);
-  if (isInUse || (isKnown && (isComplete || used.has(first)))) return first;
-  return own.find((id) => id !== first && used.has(id)) ?? first;
+  // One that uses none yet is refused where it lacks what the others use, and one without keys can read nothing anyway.
+  const isKnown = (key: string) =>
+    others.every(({ knows, uses }) => uses === undefined || knows.has(key));
+  const isInUse = (key: string) => others.some(({ uses }) => uses === key);
+  if (isInUse(first) || (isKnown(first) && (isComplete || used.has(first)))) return first;
+  const before = later.filter((key) => used.has(key));
+  return before.find(isKnown) ?? before.find(isInUse) ?? before[0] ?? first;
 }
 
 /** Whether all live processes encrypt with that key. */
-export function isShared({ others, isComplete }: KeyView, id: string | undefined): boolean {
-  return isComplete && others.every(({ uses }) => uses === id);
+export function isShared({ others, isComplete }: KeyView, key: string | undefined): boolean {
+  return isComplete && others.every(({ uses }) => uses === key);
 }
 
-/** Ids of keys that others encrypt with, and this process does not have. */
+/** Keys that others encrypt with, and this process does not have. */
 export function missingKeys({ own, others }: KeyView): readonly string[] {
   const used = others.flatMap(({ uses }) => (uses === undefined ? [] : [uses]));
-  return [...new Set(used)].filter((id) => !own.includes(id)).sort();
+  return [...new Set(used)].filter((key) => !own.includes(key)).sort();
 }
 
 interface Ring<Key> {
   readonly keys: readonly Key[];
   current(): Key | undefined;
   isShared(): boolean;
+  announcedAs(): string | undefined;
   missing(): readonly string[];
 }
 
 /** Of a process that is alone: the first key encrypts. */
 export function ringOf<Key>(keys: readonly Key[]): Ring<Key> {
-  return { keys, current: () => keys[0], isShared: () => true, missing: () => [] };
+  return {
+    keys,
+    current: () => keys[0],
+    isShared: () => true,
+    announcedAs: () => undefined,
+    missing: () => [],
+  };
 }

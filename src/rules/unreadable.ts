@@ -2,7 +2,7 @@
 // nothing to do with it.
 import { codeOf, type ErrorCode } from './errors.ts';
 
-/** What is damaged, or a key that this process does not have: another one, or another time, it may be read. */
+/** What is damaged, or needs a key that this process does not have; another process may have it. */
 export interface Unreadable {
   readonly code: ErrorCode;
   /** Which key it lacks, or where it stands: names alone, nothing that is kept there. */

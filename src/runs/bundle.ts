@@ -43,7 +43,8 @@ export interface BundleFacts extends Pick<RunBundle, 'host'> {
 
 /**
  * Of the run as it is now. Throws capability_not_provided (of too many sensitive texts, of one that the run is made of),
- * payload_too_large, service_unavailable, history_undecodable, history_missing, content_missing, subject_erased.
+ * payload_too_large, service_unavailable, history_undecodable, key_unavailable, history_missing,
+ * content_missing, subject_erased.
  */
 export async function runBundle(
   deps: BundleDeps,

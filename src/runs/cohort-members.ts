@@ -176,7 +176,7 @@ interface Settled {
 const PASSING: ReadonlySet<string> = new Set<ErrorCode>([
   ...(['service_unavailable', 'internal_error', 'idempotency_in_flight'] as const),
 ]);
-/** The source, or its record, is not there as a whole. */
+/** The source, or its record, is not there as a whole, or cannot be read here. */
 const LACKS_SOURCE: ReadonlySet<string> = new Set<ErrorCode>([
   ...(['run_not_found', 'run_expired', 'history_missing', 'history_undecodable'] as const),
   ...(['key_unavailable', 'content_missing', 'replay_source_missing'] as const),

@@ -1,9 +1,10 @@
-// Goes on with erasures that a crash, or an open run, left under way, and wraps keys anew when the operator's key changed.
+// Goes on with erasures that a crash, or an open run, left under way, and wraps keys of
+// subjects again after the operator's key changed.
 import type { LeftErasure } from '../ports/subjects.ts';
 import { createRounds } from '../log/rounds.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
 
-/** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps anew. */
+/** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps again. */
 const ROUND_MS = 5_000;
 const PAGE_ERASURES = 10;
 const ROUND_KEYS = 500;
@@ -51,10 +52,15 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
       after = page.at(-1);
     }
   };
+  const rewrap = async (): Promise<void> => {
+    const keys = await subjects.rewrap(ROUND_KEYS);
+    if (keys > 0)
+      deps.logger.info('keys were wrapped again by the current encryption key', { keys });
+  };
   const round = async (): Promise<void> => {
     isBusy = true;
     await guarded('erasures', advanceAll);
-    await guarded('wrapping keys of subjects anew', () => subjects.rewrap(ROUND_KEYS));
+    await guarded('wrapping keys of subjects again', rewrap);
     isBusy = false;
   };
   const next = (): void => {

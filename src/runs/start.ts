@@ -20,7 +20,7 @@ export interface Started {
 }
 
 /**
- * Idempotent. Throws service_unavailable with `details.runId`, history_undecodable (the run cannot be read now), and what
+ * Idempotent. Throws service_unavailable with `details.runId`, history_undecodable and key_unavailable (the run cannot be read here), and what
  * Temporal refuses the run with: internal_error where that is a fault of this host.
  */
 export async function startRun(deps: StartDeps, row: RunRow): Promise<Started> {

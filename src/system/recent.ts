@@ -32,7 +32,7 @@ export class Recent<Key, Value> {
   }
 
   /** Of every entry; the order stays. */
-  update(change: (value: Value) => Value): void {
-    for (const [key, value] of this.#entries) this.#entries.set(key, change(value));
+  update(change: (key: Key, value: Value) => Value): void {
+    for (const [key, value] of this.#entries) this.#entries.set(key, change(key, value));
   }
 }

@@ -39,13 +39,17 @@ interface Tries {
 /** A try behind others that ended so; those that are not among them lost their worker. `left`: ms that it has. */
 function tryBehind(tries: Tries, { lost = 0, left = 30_000, taskQueue = 'openwop' } = {}) {
   const env = activityEnvironment(1 + tries.failures + tries.outages + lost, {
-    heartbeatDetails: { tries: { ...tries } },
+    heartbeatDetails: { tries: { begun: tries.failures + tries.outages + lost, ...tries } },
     startToCloseTimeoutMs: left + 15_000,
     taskQueue,
   });
-  const beats: { tries: Tries }[] = [];
-  env.on('heartbeat', (details: { tries: Tries }) => void beats.push(details));
-  return { env, last: () => beats.at(-1)?.tries };
+  const beats: { tries: Tries & { begun?: number } }[] = [];
+  env.on('heartbeat', (details: (typeof beats)[number]) => void beats.push(details));
+  const last = () => {
+    const { failures, outages } = beats.at(-1)?.tries ?? {};
+    return { failures, outages };
+  };
+  return { env, last, beats };
 }
 
 /** The stores of the rig, of which parts fail with a code. */
@@ -121,21 +125,24 @@ const stateOf = async (rig: Rig) =>
 describe('an outage is no fact of a run [I98]', () => {
   const unreached = (code: ErrorCode) => paying(async () => Promise.reject(new HostError(code)));
 
-  test('its tries have no number, and count for none of the step’s own', async () => {
-    const outage = new Outage();
-    let doubts = 0;
-    const rig = await createRig(outage.of(stores), { tools: [paying(async () => ({}))] });
-    const watch = { isThere: () => true, doubt: () => void doubts++ };
-    const activities = createActivities({ ...rig.ports, watch });
-    outage.left = Infinity;
-    const { env, last } = tryBehind({ failures: OWN_TRIES - 1, outages: 400 }, { left: 0 });
-    const failed = await failing(
-      runActivity({ activities }, 'callTool', { input: input(rig), env }),
-    );
-    expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
-    expect(last()).toEqual({ failures: OWN_TRIES - 1, outages: 401 });
-    expect(doubts).toBe(1);
-  });
+  test.each(['service_unavailable', 'key_unavailable'] as const)(
+    '(%s) its tries have no number, and count for none of the step’s own',
+    async (code) => {
+      const outage = new Outage(code);
+      let doubts = 0;
+      const rig = await createRig(outage.of(stores), { tools: [paying(async () => ({}))] });
+      const watch = { isThere: () => true, doubt: () => void doubts++ };
+      const activities = createActivities({ ...rig.ports, watch });
+      outage.left = Infinity;
+      const { env, last } = tryBehind({ failures: OWN_TRIES - 1, outages: 400 }, { left: 0 });
+      const failed = await failing(
+        runActivity({ activities }, 'callTool', { input: input(rig), env }),
+      );
+      expect(failed).toMatchObject({ type: code, nonRetryable: false });
+      expect(last()).toEqual({ failures: OWN_TRIES - 1, outages: 401 });
+      expect(doubts).toBe(1);
+    },
+  );
 
   test('a step that comes while the stores are known to be away is handed back unbegun', async () => {
     const rig = await createRig(stores, { tools: [paying(async () => expect.fail())] });
@@ -183,6 +190,23 @@ describe('an outage is no fact of a run [I98]', () => {
     );
     expect(failed).toMatchObject({ type: 'internal_error', nonRetryable: true });
     expect(calls).toBe(1);
+  });
+
+  test('a try that did not begin, since its input could not be decoded, counts for nothing', async () => {
+    let calls = 0;
+    const rig = await createRig(stores, { tools: [paying(async () => ({ n: ++calls }))] });
+    const info = { heartbeatDetails: undefined } as object;
+    const env = activityEnvironment(2 * LOST_TRIES, info);
+    const beats: unknown[] = [];
+    env.on('heartbeat', (details) => beats.push(details));
+    await runActivity(rig, 'callTool', { input: input(rig), env });
+    expect(calls).toBe(1);
+    // Each that begins after the first says so, whatever becomes of it.
+    expect(beats[0]).toEqual({ tries: { begun: 1, failures: 0, outages: 0 } });
+    const { env: next, beats: later } = tryBehind({ failures: 1, outages: 2 }, { lost: 3 });
+    const other = await createRig(stores, { tools: [paying(async () => ({}))] });
+    await runActivity(other, 'callTool', { input: input(other), env: next });
+    expect(later[0]).toEqual({ tries: { begun: 7, failures: 1, outages: 2 } });
   });
 
   test('that a tool is away is a failure of the tool’s', async () => {

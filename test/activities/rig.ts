@@ -140,7 +140,7 @@ export function activityEnvironment(
 ): MockActivityEnvironment {
   const log = (): void => undefined;
   const logger = { log, trace: log, debug: log, info: log, warn: log, error: log };
-  const heartbeatDetails = { tries: { failures: attempt - 1, outages: 0 } };
+  const heartbeatDetails = { tries: { begun: attempt - 1, failures: attempt - 1, outages: 0 } };
   return new MockActivityEnvironment(
     { attempt, startToCloseTimeoutMs: 60_000, heartbeatDetails, ...info },
     { logger },

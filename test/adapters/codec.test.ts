@@ -1,6 +1,12 @@
 // Payload encryption (architecture §7), pure: what goes in, what can be read, what comes back.
 import { randomBytes } from 'node:crypto';
-import { ApplicationFailure, defaultPayloadConverter, type Payload } from '@temporalio/common';
+import {
+  ApplicationFailure,
+  CancelledFailure,
+  defaultPayloadConverter,
+  TimeoutFailure,
+  type Payload,
+} from '@temporalio/common';
 import {
   decodeOptionalFailureToOptionalError,
   encodeErrorToFailure,
@@ -110,10 +116,10 @@ describe('architecture §7: AES-256-GCM over the whole payload', () => {
     expect(await codeThrownBy(codec.decode([renamed]))).toBe('history_undecodable');
   });
 
-  test('without keys nothing is changed and no converter is set', async () => {
+  test('without keys nothing is changed, and no failure is converted otherwise', async () => {
     const plain = payload('a');
     expect(await createEncryption({ ring: ringOf([]) }).encode([plain])).toEqual([plain]);
-    expect(dataConverter({ ring: ringOf([]) })).toEqual({});
+    expect(Object.keys(dataConverter({ ring: ringOf([]) }))).toEqual(['payloadCodecs']);
     expect(ENCRYPTED_ENCODING).toBe('binary/encrypted');
   });
 });
@@ -165,12 +171,23 @@ describe('what a worker needs to encrypt comes with what it decrypts', () => {
     }
   });
 
-  test('also of a run from before encryption was switched on', async () => {
-    const { state, subjects } = subjectOf('another');
+  test('what is not encrypted says nothing of whose run it is', async () => {
+    const { subjects } = subjectOf(RUN.workflowId);
     const worker = createEncryption({ ring, subjects });
-    state.isAway = true;
     await worker.decode([payload('plain')], RUN);
-    expect(keyIdOf((await worker.encode([payload('result')], RUN))[0])).toBe('k1');
+    expect(keyIdOf((await worker.encode([payload('result')], RUN))[0])).toBe('subject/sk-1');
+  });
+
+  test('what cannot be decoded of a step fails it with its code: whoever waits for it knows an outage', async () => {
+    const { state, subjects } = subjectOf(RUN.workflowId);
+    const task = await given(subjects);
+    state.isAway = true;
+    const worker = createEncryption({ ring, subjects });
+    const activity = { ...RUN, type: 'activity', isLocal: false, activityId: '1' } as const;
+    await expect(worker.decode(task, activity)).rejects.toMatchObject({
+      name: 'ApplicationFailure',
+      ...{ type: 'service_unavailable', nonRetryable: false },
+    });
   });
 
   test('what was not met yet is asked for, and what cannot be asked for is not encrypted by another key', async () => {
@@ -211,6 +228,18 @@ describe('what a worker needs to encrypt comes with what it decrypts', () => {
       details: [undefined],
       cause: { details: [undefined, undefined] },
     });
+    // Also one that was read and is given on, with what others made of it.
+    const timedOut = new TimeoutFailure('late', [SECRET], 'HEARTBEAT');
+    timedOut.failure = {
+      message: 'late',
+      timeoutFailureInfo: { lastHeartbeatDetails: { payloads: [payload(SECRET)] } },
+      cause: { canceledFailureInfo: { details: { payloads: [payload(SECRET)] } } },
+    };
+    const wrapping = ApplicationFailure.create({ message: 'w', cause: read });
+    for (const later of [timedOut, read, wrapping, new CancelledFailure('c', [SECRET])]) {
+      const encoded = await encodeErrorToFailure(loaded, later, RUN);
+      expect(encoded.encodedAttributes?.metadata).toHaveProperty('encryption-stand-in');
+    }
     // What stands in says nothing of whose run it is.
     state.isAway = false;
     expect(keyIdOf((await codec?.encode([payload('later')], RUN))?.[0])).toBe('subject/sk-1');

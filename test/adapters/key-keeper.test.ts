@@ -8,10 +8,13 @@ import {
   ANNOUNCED_MS,
   startKeyKeeper,
   type KeyKeeper,
+  type KeyKeeperOptions,
 } from '../../src/adapters/postgres/key-keeper.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
 import { codeOf } from '../../src/rules/errors.ts';
+import { ringOf } from '../../src/rules/key-ring.ts';
+import { newId } from '../contract/given.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
@@ -46,11 +49,11 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
 
   async function process(
     keys: readonly Key[],
-    more: { readonly announcedMs?: number; readonly isAlone?: boolean; readonly at?: Db } = {},
+    more: Partial<KeyKeeperOptions> & { readonly at?: Db } = {},
   ): Promise<KeyKeeper> {
-    const { at = db, announcedMs = SHORT_MS, isAlone = false } = more;
+    const { at = db, announcedMs = SHORT_MS, isAlone = false, logger = quietLogger } = more;
     const holder = `p${count++}`;
-    const options = { keys, holder, isAlone, logger: quietLogger, announcedMs };
+    const options = { keys, holder, isAlone, logger, announcedMs };
     const keeper = await startKeyKeeper(at, options);
     started.push(keeper);
     return keeper;
@@ -113,7 +116,7 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
         /^config_invalid: OPENWOP_ENCRYPTION_KEYS: It lacks the key "new"/,
       );
     const rows = await db.query<{ knows: string }>('SELECT knows FROM process_keys');
-    expect(rows).toEqual([{ knows: 'new' }]);
+    expect(rows).toEqual([{ knows: expect.stringMatching(/^new=[0-9a-f]{16}$/) as string }]);
   });
 
   it('one that comes to lack a key says so, and goes on', async () => {
@@ -135,6 +138,70 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
     expect(await refusal(process([{ ...NEW, id: 'old' }]))).toMatch(reason);
     expect(await refusal(process([NEW, { ...NEW, id: 'old' }]))).toMatch(reason);
     expect(await refusal(process([NEW, OLD]))).toBe('started');
+  });
+
+  it('a key with the id of another process’s is refused, and is not taken for that one', async () => {
+    await process([OLD, { ...NEW, key: OTHER.key }]);
+    expect(await refusal(process([NEW, OLD]))).toMatch(/The key "new" is another one/);
+    // As one that announced itself at the same time.
+    await db.query(
+      `INSERT INTO process_keys (holder, knows, uses, since_ms, expires_at_ms)
+       SELECT 'same', replace(knows, 'new=', 'new=0'), uses, 1, openwop_now_ms() + 1000000 FROM process_keys`,
+    );
+    const [first] = started;
+    await quietFor(SHORT_MS);
+    expect([first && usedBy(first), first?.missing()]).toEqual(['old', []]);
+    await db.query("UPDATE process_keys SET uses = 'new=0' WHERE holder = 'same'");
+    await expect.poll(() => first?.missing(), SOON).toEqual(['new']);
+    await db.query("DELETE FROM process_keys WHERE holder = 'same'");
+  });
+
+  it('one that is refused again and again turns nothing back', async () => {
+    await (await process([OLD])).stop();
+    const rotated = await process([NEW, OLD]);
+    await expect.poll(() => usedBy(rotated), SOON).toBe('new');
+    const until = performance.now() + 3 * SHORT_MS;
+    while (performance.now() < until) {
+      expect(await refusal(process([OLD]))).toContain('It lacks the key "new"');
+      expect(usedBy(rotated)).toBe('new');
+    }
+  });
+
+  // [I100]
+  it('one that slept wraps nothing again by what it knew before', async () => {
+    const byNew = createSubjectStore(db, ringOf([NEW, OLD]));
+    const keyId = (await byNew.keyFor('default', { subject: newId('s') })) ?? '';
+    const slept = createSubjectStore(db, { ...ringOf([OLD, NEW]), announcedAs: () => 'old=1' });
+    const wrapper = async () => {
+      await slept.rewrap(100);
+      const [row] = await db.query<{ wrapped: string }>(
+        'SELECT wrapped FROM subject_keys WHERE key_id = $1',
+        [keyId],
+      );
+      return row?.wrapped.split(':')[0];
+    };
+    const announce = (holder: string, uses: string) =>
+      db.query(
+        `INSERT INTO process_keys (holder, knows, uses, since_ms, expires_at_ms)
+         VALUES ($1, $2, $2, 1, openwop_now_ms() + 1000000)`,
+        [holder, uses],
+      );
+    expect(await wrapper()).toBe('new');
+    await announce('slept', 'old=1');
+    await announce('other', 'new=1');
+    expect(await wrapper()).toBe('new');
+    await db.query("DELETE FROM process_keys WHERE holder = 'other'");
+    expect(await wrapper()).toBe('old');
+    await db.query("DELETE FROM process_keys WHERE holder = 'slept'");
+  });
+
+  it('one that starts without a key that was used before says so', async () => {
+    await (await process([OLD])).stop();
+    const said: unknown[] = [];
+    const logger = { ...quietLogger, warn: (_: string, fields?: object) => void said.push(fields) };
+    await process([NEW], { logger });
+    await process([NEW, OLD], { logger });
+    expect(said).toEqual([{ keys: ['old'] }]);
   });
 
   it('where no other process can be, nobody is waited for', async () => {

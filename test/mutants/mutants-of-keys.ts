@@ -12,21 +12,41 @@ const OF_CODEC = 'test/adapters/codec.test.ts';
 const OF_WORKER = 'test/adapters/encrypting-worker.test.ts';
 const OF_SUBJECTS = 'test/adapters/subjects.test.ts';
 
+const MARKS = 'src/adapters/temporal/failure-converter.cjs';
+const SECRETS = 'src/adapters/postgres/host-secrets.ts';
+const OF_OUTAGES = 'test/activities/outages.test.ts';
+
 export const OF_KEYS: readonly Row[] = [
   [
     100,
-    [RING, '(isKnown && (isComplete || used.has(first)))', 'used.has(first)'],
+    [RING, '(isComplete || used.has(first))', 'used.has(first)'],
     [OF_RING, 'alone, and every'],
   ],
-  [100, [RING, 'isKnown && (isComplete', 'isKnown || (isComplete'], [OF_RING, 'does not know it']],
-  [100, [RING, 'if (isInUse || ', 'if ('], [OF_RING, 'it stays in use']],
+  [
+    100,
+    [RING, 'isKnown(first) && (isComplete', 'isKnown(first) || (isComplete'],
+    [OF_RING, 'does not know it'],
+  ],
+  [100, [RING, 'isInUse(first) || ', ''], [OF_RING, 'it stays in use']],
+  [100, [RING, 'uses === undefined || knows', 'knows'], [OF_RING, 'is not waited for']],
+  [
+    100,
+    [RING, 'before.find(isKnown) ?? before.find(isInUse) ?? ', ''],
+    [OF_RING, 'that all know|that is in use'],
+  ],
   [100, [RING, 'isComplete && others.every(', 'others.every('], [OF_RING, 'is shared when']],
   [
     100,
-    [KEEPER, 'await this.#beat(refusal);', 'await this.#beat(() => undefined);'],
-    [OF_KEEPER, 'is refused'],
+    [KEEPER, 'this.#beat((seen) => this.#refuse(seen))', 'this.#beat()'],
+    [OF_KEEPER, 'stands nowhere|of another process'],
+  ],
+  [
+    100,
+    [KEEPER, '[...view.used, ...announced]', '[...view.used]'],
+    [OF_KEEPER, 'of another process'],
   ],
   [100, [STORE, '!master || !ring.isShared()', '!master'], [OF_KEEPER, 'and not before']],
+  [100, [SECRETS, ' AND NOT EXISTS (${live} IS DISTINCT FROM ${name})', ''], [OF_KEEPER, 'slept']],
   [
     101,
     [CODEC, 'if (!payloads.every((', 'if (payloads.length > 0 || !payloads.every(('],
@@ -38,15 +58,58 @@ export const OF_KEYS: readonly Row[] = [
     [OF_WORKER, 'of anna'],
   ],
   [101, [CODEC, 'if (keyId === null) return host;', ''], [OF_CODEC, 'with the database away']],
-  [101, [CODEC, 'if (isStandIn(payload)) return;', ''], [OF_CODEC, 'is always encoded']],
+  [101, [CODEC, ' && !isStandIn(payload)', ''], [OF_CODEC, 'is always encoded']],
+  [
+    101,
+    [
+      CODEC,
+      'if (!isEncrypted) return payload;',
+      'if (!isEncrypted) return (this.#noteKey(runId ?? "", payload), payload);',
+    ],
+    [OF_CODEC, 'says nothing of whose run'],
+  ],
   [
     101,
     [CODEC, 'keyId !== null || !this', 'keyId === null || !this'],
     [OF_CODEC, 'nothing takes a subject away'],
   ],
+  [101, [MARKS, '  markParts(failure.cause);\n', ''], [OF_CODEC, 'is always encoded']],
+  [
+    101,
+    [MARKS, "  mark(failure.canceledFailureInfo?.details?.payloads, 'details');\n", ''],
+    [OF_CODEC, 'is always encoded'],
+  ],
+  [
+    101,
+    [MARKS, "  mark(failure.timeoutFailureInfo?.lastHeartbeatDetails?.payloads, 'details');\n", ''],
+    [OF_CODEC, 'is always encoded'],
+  ],
   [
     101,
     [KEYS, 'this.#keys.get(keyId)?.known ?? this.byId(keyId)', 'this.byId(keyId)'],
     [OF_SUBJECTS, 'asks nobody'],
+  ],
+  [
+    85,
+    [KEYS, 'of destroyed) this.forget(keyId);', 'of destroyed) void keyId;'],
+    [OF_SUBJECTS, 'asks nobody'],
+  ],
+  [
+    98,
+    [
+      'activities/tries.ts',
+      'return begun - failures - outages;',
+      'return Context.current().info.attempt - 1 - failures - outages;',
+    ],
+    [OF_OUTAGES, 'did not begin'],
+  ],
+  [
+    98,
+    [
+      'src/rules/errors.ts',
+      "    isOutage: true,\n    message: 'This process does not",
+      "    message: 'This process does not",
+    ],
+    [OF_OUTAGES, 'key_unavailable'],
   ],
 ];

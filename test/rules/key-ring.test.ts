@@ -31,6 +31,11 @@ describe('the key that a process encrypts with', () => {
     ],
     ['all others know it', view('no', { others: [other('on', 'o'), other('no', 'o')] }), 'n'],
     [
+      'one that uses none yet, or has none, is not waited for',
+      view('no', { others: [other('o'), other('')] }),
+      'n',
+    ],
+    [
       'one of two does not know it',
       view('no', { others: [other('no', 'o'), other('o', 'o')] }),
       'o',
@@ -46,7 +51,21 @@ describe('the key that a process encrypts with', () => {
       view('no', { used: new Set('x'), others: [other('o')] }),
       'n',
     ],
-    ['of several older ones the first that was used', view('nxo', { others: [other('o')] }), 'o'],
+    [
+      'of several older ones that were used the one that all know',
+      view('nao', { used: new Set('ao'), others: [other('o', 'o')] }),
+      'o',
+    ],
+    [
+      'where all know none of them, the one that is in use',
+      view('nao', { used: new Set('ao'), others: [other('o', 'o'), other('x', 'x')] }),
+      'o',
+    ],
+    [
+      'where none is in use, the first that was used',
+      view('nxao', { used: new Set('ao'), others: [other('x', 'x')] }),
+      'a',
+    ],
   ])('%s', (_name, seen, key) => {
     expect(keyToUse(seen)).toBe(key);
   });

@@ -26,6 +26,12 @@ function placeOf(name: Name): string {
   return `host-secret ${name}`;
 }
 
+/** Whether all live processes encrypt with the key that is announced so: one that slept may believe it, and be wrong. */
+export function allUse(name: string): string {
+  const live = 'SELECT 1 FROM process_keys WHERE expires_at_ms > openwop_now_ms() AND uses';
+  return `(${name}::text IS NULL OR (EXISTS (${live} = ${name}) AND NOT EXISTS (${live} IS DISTINCT FROM ${name})))`;
+}
+
 export function hostSecrets(db: Db, ring: KeyRing) {
   const known = new Map<Name, Uint8Array>();
 
@@ -73,9 +79,10 @@ export function hostSecrets(db: Db, ring: KeyRing) {
         [`${ring.current()?.id ?? ''}:`],
       );
       for (const { name, wrapped: before } of rows)
-        await db.query('UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3', [
-          ...[name, rewrapped(placeOf(name), before), before],
-        ]);
+        await db.query(
+          `UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3 AND ${allUse('$4')}`,
+          [...[name, rewrapped(placeOf(name), before), before], ring.announcedAs() ?? null],
+        );
       return rows.length;
     },
   };

@@ -41,7 +41,7 @@ export interface OpenStoresOptions {
   readonly database: DatabaseOptions;
   /** Folder for content, with PGlite only; absent, or with PostgreSQL, content is a table. */
   readonly contentDir?: string;
-  /** Wrap the keys of subjects, the first new ones; without any no run may name a subject. */
+  /** Wrap the keys of subjects, the current one new ones; without any no run may name a subject. */
   readonly masterKeys?: readonly HostKey[];
   readonly logger: Logger;
   /** Names the process to the others that have this database, for as long as it is open. Absent: they learn nothing of it. */

@@ -1,17 +1,19 @@
 // The operator's keys while they are rotated (architecture §10.2). Each process announces which keys it knows and which one
-// it encrypts with, and looks what the others announced: src/rules/key-ring.ts decides by that.
+// it encrypts with, and reads what the others announced: src/rules/key-ring.ts decides by that.
 import type { HostKey, KeyRing } from '../../ports/keys.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { HostError } from '../../rules/errors.ts';
+import { codeOf, HostError } from '../../rules/errors.ts';
 import { isShared, keyToUse, missingKeys, type KeyView } from '../../rules/key-ring.ts';
 import { fingerprint } from '../../system/sealing.ts';
 import { rest } from '../../system/time.ts';
 import type { Db } from './db.ts';
 
-/** A process that did not announce itself for so long, in ms, is taken for dead; it does so three times in that time. */
+/** A process that did not announce itself for so long, in ms, is taken for dead. It does so BEATS times in that time. */
 export const ANNOUNCED_MS = 15_000;
 const BEATS = 3;
 const SEPARATOR = ',';
+/** Between the id of a key and its fingerprint; no id has it. */
+const OF = '=';
 
 export interface KeyKeeperOptions {
   readonly keys: readonly HostKey[];
@@ -24,6 +26,15 @@ export interface KeyKeeperOptions {
   readonly announcedMs?: number | undefined;
 }
 
+/** Tells a key from every other one, also from one with the same id. */
+function nameOf({ id, key }: HostKey): string {
+  return `${id}${OF}${fingerprint(key)}`;
+}
+
+function idOf(name: string): string {
+  return name.split(OF, 1)[0] ?? '';
+}
+
 export interface KeyKeeper extends KeyRing {
   /** Resolves when this process is announced no more. */
   stop(): Promise<void>;
@@ -31,39 +42,49 @@ export interface KeyKeeper extends KeyRing {
 
 class AnnouncedKeys implements KeyKeeper {
   readonly keys: readonly HostKey[];
+  /** Names of the keys, in their order. */
+  readonly #own: readonly string[];
   readonly #db: Db;
   readonly #options: KeyKeeperOptions;
   readonly #announcedMs: number;
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #uses: string | undefined;
-  #isShared = false;
+  /** Until when, by the process' own clock: what was seen is not believed for longer than the others believe it. */
+  #sharedUntilMs = -Infinity;
   #missing: readonly string[] = [];
   #heldBack: string | undefined;
 
   constructor(db: Db, options: KeyKeeperOptions) {
     this.keys = options.keys;
+    this.#own = options.keys.map(nameOf);
     this.#db = db;
     this.#options = options;
     this.#announcedMs = options.announcedMs ?? ANNOUNCED_MS;
   }
 
   current(): HostKey | undefined {
-    return this.keys.find(({ id }) => id === this.#uses);
+    const { [this.#own.indexOf(this.#uses ?? '')]: key } = this.keys;
+    return key;
   }
 
   isShared(): boolean {
-    return this.#isShared;
+    return performance.now() < this.#sharedUntilMs;
+  }
+
+  announcedAs(): string | undefined {
+    return this.#uses;
   }
 
   missing(): readonly string[] {
-    return this.#missing;
+    return this.#missing.map(idOf);
   }
 
   async start(): Promise<void> {
     if (this.#options.isAlone) await this.#db.query('DELETE FROM process_keys');
     try {
-      await this.#beat(refusal);
+      const view = await this.#beat((seen) => this.#refuse(seen));
+      this.#warnOfOthers(view.used);
     } catch (error) {
       await this.#withdraw().catch(() => undefined);
       throw error;
@@ -80,36 +101,43 @@ class AnnouncedKeys implements KeyKeeper {
 
   async #keepOn(): Promise<void> {
     const { signal } = this.#stopping;
-    const { logger } = this.#options;
     for (;;) {
       await rest(this.#announcedMs / BEATS, signal);
       if (signal.aborted) return;
-      await this.#beat(() => undefined).catch((error: unknown) =>
-        logger.debug('the keys of this process were not announced', { reason: String(error) }),
-      );
+      await this.#beat().catch((error: unknown) => this.#failed(error));
     }
   }
 
-  /** `refuse` may throw what keeps this process from starting. */
-  async #beat(refuse: (missing: readonly string[]) => void): Promise<void> {
-    const view = await this.#announce(this.#uses);
-    const missing = missingKeys(view);
-    refuse(missing);
-    const uses = keyToUse(view);
+  #failed(error: unknown): void {
+    // Of an outage others tell.
+    const at = codeOf(error) === 'service_unavailable' ? 'debug' : 'error';
+    this.#options.logger[at]('the keys of this process were not looked after', {
+      reason: String(error),
+    });
+  }
+
+  /** `check` sees what each announcement found, and may throw. */
+  async #beat(check: (view: KeyView) => void = () => undefined): Promise<KeyView> {
+    const beganAtMs = performance.now();
+    let view = await this.#announce(this.#uses);
+    check(view);
+    let uses = keyToUse(view);
     if (uses !== this.#uses) {
       await this.#markUsed(uses);
-      await this.#announce(uses);
+      // Of two that change at once one at least learns what the other uses now.
+      view = await this.#announce(uses);
+      check(view);
+      if (this.#uses !== undefined && keyToUse(view) !== uses) {
+        uses = this.#uses;
+        view = await this.#announce(uses);
+      }
     }
-    this.#report(view, uses, missing);
-    this.#uses = uses;
-    this.#isShared = isShared(view, uses);
-    this.#missing = missing;
+    this.#adopt(view, uses, beganAtMs);
+    return view;
   }
 
-  /** Its own row stands before the others' are read: of two that start at once, one at least sees the other. */
+  /** Its own row is stored before the others' are read: of two that do so at once one at least sees the other. */
   async #announce(uses: string | undefined): Promise<KeyView> {
-    const { holder, isAlone } = this.#options;
-    const own = this.keys.map(({ id }) => id);
     await this.#db.query(
       `DELETE FROM process_keys WHERE holder IN (SELECT holder FROM process_keys
          WHERE expires_at_ms <= openwop_now_ms() FOR UPDATE SKIP LOCKED)`,
@@ -117,94 +145,118 @@ class AnnouncedKeys implements KeyKeeper {
     const [row] = await this.#db.query<{ for_ms: number }>(
       `INSERT INTO process_keys (holder, knows, uses, since_ms, expires_at_ms)
        VALUES ($1, $2, $3, openwop_now_ms(), openwop_now_ms() + $4::bigint)
-       ON CONFLICT (holder) DO UPDATE SET uses = excluded.uses, expires_at_ms = excluded.expires_at_ms
+       ON CONFLICT (holder) DO UPDATE SET uses = excluded.uses, expires_at_ms = excluded.expires_at_ms,
+         since_ms = CASE WHEN process_keys.expires_at_ms > openwop_now_ms() THEN process_keys.since_ms
+           ELSE excluded.since_ms END
        RETURNING openwop_now_ms() - since_ms AS for_ms`,
-      [holder, own.join(SEPARATOR), uses ?? null, this.#announcedMs],
+      [this.#options.holder, this.#own.join(SEPARATOR), uses ?? null, this.#announcedMs],
     );
+    return this.#look(row?.for_ms);
+  }
+
+  /** `announcedForMs`: without a gap. */
+  async #look(announcedForMs = 0): Promise<KeyView> {
+    const { holder, isAlone } = this.#options;
     const others = await this.#db.query<{ knows: string; uses: string | null }>(
       'SELECT knows, uses FROM process_keys WHERE holder <> $1 AND expires_at_ms > openwop_now_ms()',
       [holder],
     );
+    const used = await this.#db.query<{ key_id: string; fingerprint: string }>(
+      'SELECT key_id, fingerprint FROM encryption_keys',
+    );
     return {
-      own,
-      used: await this.#usedKeys(),
+      own: this.#own,
+      used: new Set(used.map((one) => `${one.key_id}${OF}${one.fingerprint}`)),
       others: others.map((other) => ({
         knows: new Set(other.knows.split(SEPARATOR)),
         uses: other.uses ?? undefined,
       })),
-      isComplete: isAlone || (row?.for_ms ?? 0) >= this.#announcedMs,
+      isComplete: isAlone || announcedForMs >= this.#announcedMs,
     };
   }
 
-  /** Throws HostError config_invalid: a key of this process has the id of another one. */
-  async #usedKeys(): Promise<ReadonlySet<string>> {
-    const rows = await this.#db.query<{ key_id: string; fingerprint: string }>(
-      'SELECT key_id, fingerprint FROM encryption_keys',
-    );
-    for (const row of rows) this.#compare(row.key_id, row.fingerprint);
-    return new Set(rows.map((row) => row.key_id));
-  }
-
-  async #markUsed(id: string | undefined): Promise<void> {
-    const key = this.keys.find((known) => known.id === id);
-    if (!key) return;
+  /** Throws HostError config_invalid: another key with this id was used meanwhile. */
+  async #markUsed(name: string | undefined): Promise<void> {
+    if (name === undefined) return;
+    const id = idOf(name);
     const [row] = await this.#db.query<{ fingerprint: string }>(
       `INSERT INTO encryption_keys (key_id, fingerprint, first_used_at_ms) VALUES ($1, $2, openwop_now_ms())
        ON CONFLICT (key_id) DO UPDATE SET fingerprint = encryption_keys.fingerprint RETURNING fingerprint`,
-      [key.id, fingerprint(key.key)],
+      [id, name.slice(id.length + OF.length)],
     );
-    if (row) this.#compare(key.id, row.fingerprint);
+    if (row && `${id}${OF}${row.fingerprint}` !== name) throw anotherKey(id);
   }
 
-  #compare(keyId: string, stored: string): void {
-    const key = this.keys.find(({ id }) => id === keyId);
-    if (!key || fingerprint(key.key) === stored) return;
-    throw invalidKeys(
-      `The key "${keyId}" is another one than the key with this id that this host used before. ` +
-        'Give a new key an id of its own.',
-    );
+  /** Of a process that starts. Throws HostError config_invalid. */
+  #refuse(view: KeyView): void {
+    const ids = this.keys.map(({ id }) => id);
+    const isOther = (name: string) => ids.includes(idOf(name)) && !this.#own.includes(name);
+    const announced = view.others.flatMap(({ knows }) => [...knows]);
+    const other = [...view.used, ...announced].find(isOther);
+    if (other !== undefined) throw anotherKey(idOf(other));
+    const [name] = missingKeys(view);
+    if (name !== undefined)
+      throw invalidKeys(
+        `It lacks the key "${idOf(name)}", with which another process of this host encrypts now. ` +
+          `If that process was killed, start again in ${ANNOUNCED_MS / 1000} s.`,
+      );
   }
 
   async #withdraw(): Promise<void> {
     await this.#db.query('DELETE FROM process_keys WHERE holder = $1', [this.#options.holder]);
   }
 
-  /** Once for each change. */
-  #report({ others }: KeyView, uses: string | undefined, missing: readonly string[]): void {
+  #warnOfOthers(used: ReadonlySet<string>): void {
+    const keys = [...used].filter((name) => !this.#own.includes(name)).map(idOf);
+    if (keys.length > 0)
+      this.#options.logger.warn(
+        'keys that were used before are not among OPENWOP_ENCRYPTION_KEYS: what they encrypted cannot be read here',
+        { keys: keys.sort() },
+      );
+  }
+
+  /** Each change is logged once. */
+  #adopt(view: KeyView, uses: string | undefined, seenAtMs: number): void {
     const { logger } = this.#options;
-    const [first] = this.keys;
-    const heldBack = first && uses !== first.id ? first.id : undefined;
-    if (heldBack !== this.#heldBack && heldBack !== undefined)
+    const [first] = this.#own;
+    const heldBack = uses === first ? undefined : first;
+    const shared = isShared(view, uses);
+    const missing = missingKeys(view);
+    if (uses !== undefined && uses !== this.#uses)
+      logger.info('an encryption key is used from now on', { key: idOf(uses) });
+    if (heldBack !== undefined && heldBack !== this.#heldBack)
       logger.info('a new encryption key waits until every process knows it', {
-        ...{ key: heldBack, uses },
-        processesWithout: others.filter(({ knows }) => !knows.has(heldBack)).length,
+        ...{ key: idOf(heldBack), uses: idOf(uses ?? '') },
+        processesWithout: view.others.filter(({ knows }) => !knows.has(heldBack)).length,
       });
-    if (uses !== this.#uses && this.#uses !== undefined)
-      logger.info('another encryption key is used from now on', { key: uses });
-    if (missing.join() !== this.#missing.join() && missing.length > 0)
-      logger.error('other processes encrypt with keys that this one does not have', { missing });
+    if (shared && this.#sharedUntilMs === -Infinity && uses !== undefined)
+      logger.info('all processes encrypt with the same key', { key: idOf(uses) });
+    if (missing.length > 0 && missing.join() !== this.#missing.join())
+      logger.error('other processes encrypt with keys that this one does not have', {
+        missing: missing.map(idOf),
+      });
+    this.#uses = uses;
     this.#heldBack = heldBack;
+    this.#sharedUntilMs = shared ? seenAtMs + this.#announcedMs : -Infinity;
+    this.#missing = missing;
   }
 }
 
-/** Of a process that starts. */
-function refusal(missing: readonly string[]): void {
-  const [id] = missing;
-  if (id === undefined) return;
-  throw invalidKeys(
-    `It lacks the key "${id}", with which another process of this host encrypts now. ` +
-      `If that process was killed, start again in ${ANNOUNCED_MS / 1000} s.`,
+function anotherKey(id: string): HostError {
+  return invalidKeys(
+    `The key "${id}" is another one than the key with this id that this host has used, or that another process has. ` +
+      'Give a new key an id of its own.',
   );
 }
 
 function invalidKeys(reason: string): HostError {
-  const told = `OPENWOP_ENCRYPTION_KEYS: ${reason}`;
-  return new HostError('config_invalid', { reason: told, faults: [told] });
+  const fault = `OPENWOP_ENCRYPTION_KEYS: ${reason}`;
+  return new HostError('config_invalid', { reason: fault, faults: [fault] });
 }
 
 /**
  * Announces this process. Throws HostError config_invalid: it lacks a key that others encrypt with, or has another one under
- * the id of one that was used before.
+ * the id of one that was used.
  */
 export async function startKeyKeeper(db: Db, options: KeyKeeperOptions): Promise<KeyKeeper> {
   const keeper = new AnnouncedKeys(db, options);

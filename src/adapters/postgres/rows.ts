@@ -33,7 +33,7 @@ export interface EventRecord {
   readonly timestamp_ms: number;
 }
 
-/** Rows of one run in their order. Throws HostError history_undecodable of the first that cannot be read. */
+/** Rows of one run in their order. Throws HostError history_undecodable or key_unavailable of the first that cannot be read. */
 export async function logRowsOf(
   seals: Seals,
   records: readonly EventRecord[],

@@ -45,7 +45,7 @@ function readInput(
 
 /**
  * Reads each of these records by itself, with their keys asked for once. What comes of it throws HostError
- * history_undecodable of the one that cannot be read.
+ * history_undecodable or key_unavailable of the one that cannot be read.
  */
 export async function runReader(
   seals: Seals,

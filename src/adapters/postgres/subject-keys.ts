@@ -1,7 +1,7 @@
 // The keys of subjects as this process knows them (architecture §10.1). What it holds in memory it asks the database for
 // again after KEY_HELD_MS, and at once when it hears that a key was destroyed: behind that time nobody opens anything with
 // a destroyed key, whatever it missed.
-import { HostError, codeOf } from '../../rules/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { HostKey } from '../../ports/keys.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
 import { Recent } from '../../system/recent.ts';
@@ -13,7 +13,7 @@ export const KEY_HELD_MS = 5_000;
 /** Runs whose key is remembered, or that they have none. */
 const REMEMBERED_RUNS = 10_000;
 /** Keys held at once. */
-const REMEMBERED_KEYS = 1_000;
+const REMEMBERED_KEYS = 10_000;
 export const KEY_CHANNEL = 'openwop_subject_keys';
 
 /** What a wrapped key and a sealed text are named by. */
@@ -72,20 +72,28 @@ class HeldKeys implements SubjectKeys {
     this.#keys.delete(keyId);
   }
 
-  /** A word of one that was destroyed may have been missed: nothing is opened before the database is asked again. */
-  doubtAll(): void {
-    this.#keys.update(({ known }) => ({ known, sinceMs: -Infinity }));
+  /**
+   * A word of one that was destroyed may have been missed: nothing is opened before the database is asked again, and it is asked
+   * at once which of them are destroyed.
+   */
+  async doubtAll(): Promise<void> {
+    const keyIds: string[] = [];
+    this.#keys.update((keyId, { known }) => {
+      if (known.kind === 'alive') keyIds.push(keyId);
+      return { known, sinceMs: -Infinity };
+    });
+    if (keyIds.length === 0) return;
+    const destroyed = await this.#db.query<{ key_id: string }>(
+      'SELECT key_id FROM subject_keys WHERE key_id = ANY($1::text[]) AND wrapped IS NULL',
+      [keyIds],
+    );
+    for (const { key_id: keyId } of destroyed) this.forget(keyId);
   }
 
   async ofRun(runId: string): Promise<KnownKey | undefined> {
     if (this.#masters.length === 0 && !(await this.#hasSubjects())) return undefined;
     const keyId = await this.#keyOfRun(runId);
-    if (keyId === undefined) return undefined;
-    const held = this.#keys.get(keyId)?.known;
-    return this.byId(keyId).catch((error: unknown) => {
-      if (held && codeOf(error) === 'service_unavailable') return held;
-      throw error;
-    });
+    return keyId === undefined ? undefined : this.byId(keyId);
   }
 
   async toSeal(keyId: string): Promise<KnownKey> {
@@ -151,6 +159,7 @@ export async function createSubjectKeys(
 ): Promise<SubjectKeys> {
   const keys = new HeldKeys(db, masters, heldMs);
   await db.listen(KEY_CHANNEL, (keyId) => keys.forget(keyId));
-  db.onReconnect(() => keys.doubtAll());
+  // Where the database goes again it is asked when it is back.
+  db.onReconnect(() => void keys.doubtAll().catch(() => undefined));
   return keys;
 }

@@ -19,7 +19,7 @@ import type {
 import { keyedDigest, newSecret } from '../../system/sealing.ts';
 import type { Db, Transaction } from './db.ts';
 import { erasedLogs } from './erased-logs.ts';
-import { hostSecrets } from './host-secrets.ts';
+import { allUse, hostSecrets } from './host-secrets.ts';
 import { refOf } from './run-ref.ts';
 import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped } from './subject-keys.ts';
 
@@ -323,10 +323,11 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
     const faults: unknown[] = [];
     for (const { key_id: keyId, wrapped: before } of rows)
       try {
-        const wrappedAnew = secrets.rewrapped(placeOfKey(keyId), before);
-        await db.query('UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3', [
-          ...[keyId, wrappedAnew, before],
-        ]);
+        const wrappedAgain = secrets.rewrapped(placeOfKey(keyId), before);
+        await db.query(
+          `UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3 AND ${allUse('$4')}`,
+          [...[keyId, wrappedAgain, before], ring.announcedAs() ?? null],
+        );
       } catch (error) {
         if (!unreadableFor(error)) throw error;
         faults.push(error);

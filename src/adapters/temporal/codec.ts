@@ -1,11 +1,18 @@
 // Payload encryption (architecture §7): AES-256-GCM over the whole payload, metadata included, so that raw history
 // shows neither content nor which payloads are carriers. The key ring's current key encrypts, every key decrypts: that is
 // rotation. What belongs to a run of a subject is encrypted with that subject's key (architecture §10.1): the SDK says whose a
-// payload is. What a worker needs to encrypt comes with what it decrypts: it asks no database, and no failure ends it.
+// payload is. What a worker needs to encrypt comes with what it decrypts: it asks the database only about runs and keys that it
+// has not met, and no failure to encrypt ends it.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import proto from '@temporalio/proto';
-import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common';
+import {
+  ApplicationFailure,
+  type DataConverter,
+  type Payload,
+  type PayloadCodec,
+  type SerializationContext,
+} from '@temporalio/common';
 import type { HostKey, KeyRing } from '../../ports/keys.ts';
 import type { SubjectKeys } from '../../ports/subjects.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
@@ -17,7 +24,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_ID_FIELD = 'encryption-key-id';
 const CIPHER_FIELD = 'encryption-cipher';
-/** The host's key encrypts the payload, whoever the run's subject is: it says nothing of that. */
+/** Marks what the operator's key encrypts although the run may have a subject: nothing of the run is concluded from it. */
 const STAND_IN_FIELD = 'encryption-stand-in';
 /** Set by failure-converter.cjs on the parts of a failure: which of them the payload is. */
 const FAILURE_FIELD = 'openwop-failure';
@@ -35,7 +42,7 @@ const text = (bytes: Uint8Array | null | undefined) =>
   bytes ? Buffer.from(bytes).toString('utf8') : '';
 
 /**
- * Reads `OPENWOP_ENCRYPTION_KEYS`: `<id>:<base64 of 32 bytes>`, separated by commas, the encrypting key first. Throws
+ * Reads `OPENWOP_ENCRYPTION_KEYS`: `<id>:<base64 of 32 bytes>`, separated by commas, the newest first. Throws
  * HostError config_invalid whose `faults` name the position and never the key.
  */
 export function parseEncryptionKeys(value: string): readonly HostKey[] {
@@ -57,7 +64,7 @@ export function parseEncryptionKeys(value: string): readonly HostKey[] {
   return keys;
 }
 
-/** Bound in. */
+/** The additional authenticated data: the key's id, and whether it stands in for another key. */
 function namesOf(id: string, isStandIn: boolean): Uint8Array {
   return utf8.encode(isStandIn ? `${id} ${STAND_IN_FIELD}` : id);
 }
@@ -120,7 +127,7 @@ const NOTHING: Payload = {
 };
 
 /** In the place of a part of a failure while its run's key is not to be had: its own words may be those of a subject. */
-function withheld(part: Payload, error: unknown): Payload {
+function standIn(part: Payload, error: unknown): Payload {
   if (text(part.metadata?.[FAILURE_FIELD]) !== FAILURE_ATTRIBUTES) return NOTHING;
   const message = `The message is withheld: it could not be encrypted (${codeOf(error) ?? 'internal_error'}).`;
   return {
@@ -150,13 +157,10 @@ class Encryption implements PayloadCodec {
   }
 
   /**
-   * A failure is always encoded: the SDK's worker ends where even that throws. Throws HostError service_unavailable and
-   * key_unavailable for everything else of a subject whose key is not to be had.
+   * A failure is always encoded: the SDK's worker ends where even that throws. Everything else of a subject whose key is not
+   * to be had throws HostError service_unavailable, key_unavailable or history_undecodable.
    */
-  async encode(
-    payloads: Payload[],
-    context?: { readonly workflowId?: string },
-  ): Promise<Payload[]> {
+  async encode(payloads: Payload[], context?: SerializationContext): Promise<Payload[]> {
     const host = this.#ring.current();
     if (!host || payloads.length === 0) return payloads;
     const runId = context?.workflowId;
@@ -166,26 +170,36 @@ class Encryption implements PayloadCodec {
       return payloads.map((payload) => encrypt(payload, encrypter));
     } catch (error) {
       if (!payloads.every(({ metadata }) => metadata?.[FAILURE_FIELD])) throw error;
-      return payloads.map((part) => encrypt(withheld(part, error), host, true));
+      return payloads.map((part) => encrypt(standIn(part, error), host, true));
     }
   }
 
-  async decode(
-    payloads: Payload[],
-    context?: { readonly workflowId?: string },
-  ): Promise<Payload[]> {
-    const decoded: Payload[] = [];
-    for (const payload of payloads) {
-      const isEncrypted = text(payload.metadata?.encoding) === ENCRYPTED_ENCODING;
-      decoded.push(isEncrypted ? decrypt(payload, await this.#keyOf(payload)) : payload);
-      if (context?.workflowId !== undefined) this.#noteKey(context.workflowId, payload);
+  /** Throws HostError; of what an activity is given an ApplicationFailure that has its code as its type. */
+  async decode(payloads: Payload[], context?: SerializationContext): Promise<Payload[]> {
+    try {
+      const decoded: Payload[] = [];
+      for (const payload of payloads)
+        decoded.push(await this.#opened(payload, context?.workflowId));
+      return decoded;
+    } catch (error) {
+      const code = codeOf(error);
+      if (context?.type !== 'activity' || code === undefined) throw error;
+      // The worker fails the step with it: whoever waits for the step knows an outage by its code.
+      const { message } = error as Error;
+      throw ApplicationFailure.create({ type: code, message, cause: error as Error });
     }
-    return decoded;
+  }
+
+  async #opened(payload: Payload, runId: string | undefined): Promise<Payload> {
+    const isEncrypted = text(payload.metadata?.encoding) === ENCRYPTED_ENCODING;
+    if (!isEncrypted) return payload;
+    const opened = decrypt(payload, await this.#keyOf(payload));
+    if (runId !== undefined && !isStandIn(payload)) this.#noteKey(runId, payload);
+    return opened;
   }
 
   /** Of a payload that opened. A run has its subject from its start on: nothing that comes later takes it away. */
   #noteKey(runId: string, payload: Payload): void {
-    if (isStandIn(payload)) return;
     const keyId = subjectKeyOf(payload);
     if (keyId !== null || !this.#keyIds.has(runId)) this.#keyIds.set(runId, keyId);
   }
@@ -226,8 +240,12 @@ export function createEncryption(keys: CodecKeys): PayloadCodec {
   return new Encryption(keys);
 }
 
-/** For client, worker, bundle (its `failureConverterPath`) and replay alike. Without keys: the SDK's own. */
+/**
+ * For client, worker, bundle (its `failureConverterPath`) and replay alike. Without keys it encrypts nothing, and recognises what
+ * it cannot read.
+ */
 export function dataConverter(keys: CodecKeys): DataConverter {
-  if (keys.ring.keys.length === 0) return {};
-  return { failureConverterPath: FAILURE_CONVERTER_PATH, payloadCodecs: [createEncryption(keys)] };
+  const payloadCodecs = [createEncryption(keys)];
+  if (keys.ring.keys.length === 0) return { payloadCodecs };
+  return { failureConverterPath: FAILURE_CONVERTER_PATH, payloadCodecs };
 }

@@ -18,6 +18,20 @@ function mark(payloads, part) {
     if (payload) payload.metadata = { ...payload.metadata, [FIELD]: encode(part) };
 }
 
+/**
+ * A failure that was decoded before is given as it is, with its causes.
+ * @param {import('@temporalio/common').ProtoFailure | null | undefined} failure
+ */
+function markParts(failure) {
+  if (!failure) return;
+  mark([failure.encodedAttributes], 'attributes');
+  mark(failure.applicationFailureInfo?.details?.payloads, 'details');
+  mark(failure.canceledFailureInfo?.details?.payloads, 'details');
+  mark(failure.timeoutFailureInfo?.lastHeartbeatDetails?.payloads, 'details');
+  mark(failure.resetWorkflowFailureInfo?.lastHeartbeatDetails?.payloads, 'details');
+  markParts(failure.cause);
+}
+
 class MarkingFailureConverter extends DefaultFailureConverter {
   /**
    * @override
@@ -27,9 +41,7 @@ class MarkingFailureConverter extends DefaultFailureConverter {
    */
   errorToFailure(error, payloadConverter, context) {
     const failure = super.errorToFailure(error, payloadConverter, context);
-    mark([failure.encodedAttributes], 'attributes');
-    mark(failure.applicationFailureInfo?.details?.payloads, 'details');
-    mark(failure.canceledFailureInfo?.details?.payloads, 'details');
+    markParts(failure);
     return failure;
   }
 }

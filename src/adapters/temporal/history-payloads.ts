@@ -121,7 +121,7 @@ async function decodeEvent(event: HistoryEvent, codec: PayloadCodec): Promise<Hi
   return event;
 }
 
-/** Decodes, in order, what `translate` reads. Throws HostError history_undecodable. */
+/** Decodes, in order, what `translate` reads. Throws HostError history_undecodable and key_unavailable. */
 export async function decodeEvents(
   events: readonly HistoryEvent[],
   codec: PayloadCodec,

@@ -119,7 +119,7 @@ export async function* historiesOf(
     }
 }
 
-/** By its first payloads: all are sealed with one key. Throws HostError subject_erased, history_undecodable. */
+/** By its first payloads: all are sealed with one key. Throws HostError subject_erased, history_undecodable, key_unavailable. */
 async function opens(
   { events }: temporal.api.history.v1.IHistory,
   codecs: readonly PayloadCodec[],

@@ -57,7 +57,7 @@ export const CREATE_COHORT = {
     'payload_too_large',
     'build_conflict',
     ...(['content_missing', 'rate_limited', 'service_unavailable', 'forbidden'] as const),
-    'history_undecodable',
+    ...(['history_undecodable', 'key_unavailable'] as const),
   ],
 } as const satisfies Declaration;
 

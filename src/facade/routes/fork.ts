@@ -40,6 +40,7 @@ export const FORK_RUN = {
     'subject_erased',
     'subject_erasing',
     'capability_not_provided',
+    'history_missing',
     'service_unavailable',
   ],
 } as const satisfies Declaration;

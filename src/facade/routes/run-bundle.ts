@@ -17,8 +17,7 @@ export const GET_RUN_BUNDLE = {
   success: { status: 200, description: 'The file.', schema: shape('RunBundle') },
   errors: [
     ...(['capability_not_provided', 'payload_too_large', 'service_unavailable'] as const),
-    ...(['history_undecodable', 'key_unavailable', 'history_missing'] as const),
-    ...(['content_missing', 'subject_erased'] as const),
+    ...(['history_missing', 'content_missing', 'subject_erased'] as const),
   ],
 } as const satisfies Declaration;
 

@@ -50,6 +50,7 @@ export const CREATE_RUN = {
     'model_unavailable',
     'capability_not_provided',
     'subject_erasing',
+    'key_unavailable',
     'service_unavailable',
   ],
 } as const satisfies Declaration;

@@ -600,8 +600,8 @@ CREATE TABLE encryption_keys (
   first_used_at_ms bigint NOT NULL
 );
 
--- Which of them each live process knows (a JSON array of ids), and which it encrypts with. A row is renewed while its process
--- lives; `since_ms`: for how long without a gap.
+-- The keys that each live process has (`id=fingerprint`, separated by commas), and the one that it encrypts with. A row is
+-- renewed while its process lives; `since_ms`: since when without a gap.
 CREATE TABLE process_keys (
   holder text PRIMARY KEY,
   knows text NOT NULL,
