@@ -51,7 +51,7 @@ export async function guarded<Result>(
   body: () => Promise<Result>,
   { tries = OWN_TRIES, instead }: Guard<Result> = {},
 ): Promise<Result> {
-  beginTry();
+  await beginTry();
   const ended = await guardedOnce(ports, async () => {
     if (!ports.watch.isThere()) throw handedBack();
     if (tries < Infinity && lostTries() >= LOST_TRIES) throw lostFailure();

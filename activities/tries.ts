@@ -3,7 +3,7 @@
 // and its run. The counts travel in the heartbeat's details, which survive a failed try and a dead worker.
 import { Context } from '@temporalio/activity';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
-import { nowMs } from '../src/system/time.ts';
+import { nowMs, rest } from '../src/system/time.ts';
 
 /** Failures of its own that end a step. */
 export const OWN_TRIES = 6;
@@ -25,10 +25,13 @@ const NONE: Tally = { begun: 0, failures: 0, outages: 0 };
 const details = new WeakMap<Context, JsonValue>();
 
 /** First thing of a try: its time runs from here. */
-export function beginTry(): void {
+export async function beginTry(): Promise<void> {
   began.set(Context.current(), nowMs());
   // Few steps need a second try: the first one is not worth a call.
-  if (Context.current().info.attempt > 1) beat();
+  if (Context.current().info.attempt === 1) return;
+  beat();
+  // It is on its way before the step may end its worker.
+  await rest(0);
 }
 
 /** ms within which this try may still begin something; 0 when there are none. */

@@ -144,7 +144,7 @@ export interface SubjectStore {
   /** The first receipt stays. */
   finish(erasure: ErasureRow, receipt: string): Promise<ErasureRow>;
   /**
-   * Wraps again, with the operator's current key, up to `limit` keys that another one wraps. Returns how many there were; 0
+   * Wraps again, with the operator's current key, up to `limit` keys that another one wraps. Returns how many it wrapped; 0
    * while a live process encrypts with another key. Throws HostError history_undecodable or key_unavailable after the others
    * when one of them does not open.
    */

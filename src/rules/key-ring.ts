@@ -21,9 +21,9 @@ export interface OthersKeys {
 }
 
 /**
- * The key to encrypt with. It is the first one as soon as every other process that encrypts knows it (a key that was never used also waits
- * until the view is complete), or uses it already, or where none of the others of this process was ever used. Else it is one
- * that was used before: of several the one that most others can read. Undefined: the process has no key.
+ * The key to encrypt with: the first one, when every other process that encrypts knows it, and it was used before or the view is
+ * complete. Else one that was used before and that they all know. Where there is none such, the first if another process uses
+ * it, else one that was used before, else the first. Undefined: the process has no key.
  */
 export function keyToUse({ own, used, others, isComplete }: KeyView): string | undefined {
   const [first, ...later] = own;
@@ -32,9 +32,11 @@ export function keyToUse({ own, used, others, isComplete }: KeyView): string | u
   const isKnown = (key: string) =>
     others.every(({ knows, uses }) => uses === undefined || knows.has(key));
   const isInUse = (key: string) => others.some(({ uses }) => uses === key);
-  if (isInUse(first) || (isKnown(first) && (isComplete || used.has(first)))) return first;
+  if (isKnown(first) && (isComplete || used.has(first) || isInUse(first))) return first;
   const before = later.filter((key) => used.has(key));
-  return before.find(isKnown) ?? before.find(isInUse) ?? before[0] ?? first;
+  const known = before.find(isKnown);
+  if (known !== undefined) return known;
+  return isInUse(first) ? first : (before.find(isInUse) ?? before[0] ?? first);
 }
 
 /** Whether all live processes encrypt with that key. */

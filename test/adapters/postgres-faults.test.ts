@@ -258,7 +258,9 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
       );
       // The host's own.
       expect(without.map((row) => row.name)).toEqual([
+        'encryption_keys',
         'host_secrets',
+        'process_keys',
         'process_leases',
         'schema_migrations',
         'sweep_progress',

@@ -17,23 +17,15 @@ const SECRETS = 'src/adapters/postgres/host-secrets.ts';
 const OF_OUTAGES = 'test/activities/outages.test.ts';
 
 export const OF_KEYS: readonly Row[] = [
-  [
-    100,
-    [RING, '(isComplete || used.has(first))', 'used.has(first)'],
-    [OF_RING, 'alone, and every'],
-  ],
+  [100, [RING, 'isComplete || used.has(first)', 'used.has(first)'], [OF_RING, 'alone, and every']],
   [
     100,
     [RING, 'isKnown(first) && (isComplete', 'isKnown(first) || (isComplete'],
     [OF_RING, 'does not know it'],
   ],
-  [100, [RING, 'isInUse(first) || ', ''], [OF_RING, 'it stays in use']],
+  [100, [RING, 'return isInUse(first) ? first : ', 'return '], [OF_RING, 'it stays in use']],
   [100, [RING, 'uses === undefined || knows', 'knows'], [OF_RING, 'is not waited for']],
-  [
-    100,
-    [RING, 'before.find(isKnown) ?? before.find(isInUse) ?? ', ''],
-    [OF_RING, 'that all know|that is in use'],
-  ],
+  [100, [RING, 'before.find(isInUse) ?? ', ''], [OF_RING, 'the one that is in use']],
   [100, [RING, 'isComplete && others.every(', 'others.every('], [OF_RING, 'is shared when']],
   [
     100,
@@ -42,7 +34,7 @@ export const OF_KEYS: readonly Row[] = [
   ],
   [
     100,
-    [KEEPER, '[...view.used, ...announced]', '[...view.used]'],
+    [KEEPER, 'if (announced !== undefined)', 'if (announced === undefined && false)'],
     [OF_KEEPER, 'of another process'],
   ],
   [100, [STORE, '!master || !ring.isShared()', '!master'], [OF_KEEPER, 'and not before']],
@@ -63,8 +55,8 @@ export const OF_KEYS: readonly Row[] = [
     101,
     [
       CODEC,
-      'if (!isEncrypted) return payload;',
-      'if (!isEncrypted) return (this.#noteKey(runId ?? "", payload), payload);',
+      'if (!isEncrypted(payload)) return payload;',
+      'if (!isEncrypted(payload)) return (this.#noteKey(runId ?? "", payload), payload);',
     ],
     [OF_CODEC, 'says nothing of whose run'],
   ],

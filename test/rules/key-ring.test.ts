@@ -41,8 +41,18 @@ describe('the key that a process encrypts with', () => {
       'o',
     ],
     [
-      'another one uses it already: it stays in use',
+      'others use it already, and one that does not know it is there again: the old one',
       view('no', { others: [other('no', 'n'), other('o', 'o')] }),
+      'o',
+    ],
+    [
+      'another one uses it already, before all have spoken',
+      view('no', { isComplete: false, others: [other('no', 'n')] }),
+      'n',
+    ],
+    [
+      'no key is known to all, and another one uses it already: it stays in use',
+      view('no', { others: [other('n', 'n'), other('x', 'x')] }),
       'n',
     ],
     ['there is no other of its own', view('n', { others: [other('o', 'o')] }), 'n'],

@@ -147,7 +147,7 @@ describe.each(DATABASES)('erasures under way on %s', (name, databaseOptions) => 
       ...quietLogger,
       warn: (message) => void warned.push(message),
     });
-    expect(warned).toEqual(['wrapping keys of subjects anew did not go on, trying again']);
+    expect(warned).toEqual(['wrapping keys of subjects again did not go on, trying again']);
     await stores.close();
   });
 

@@ -78,12 +78,15 @@ export function hostSecrets(db: Db, ring: KeyRing) {
         'SELECT name, wrapped FROM host_secrets WHERE NOT starts_with(wrapped, $1)',
         [`${ring.current()?.id ?? ''}:`],
       );
-      for (const { name, wrapped: before } of rows)
-        await db.query(
-          `UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3 AND ${allUse('$4')}`,
+      let count = 0;
+      for (const { name, wrapped: before } of rows) {
+        const wrappedNow = await db.query(
+          `UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3 AND ${allUse('$4')} RETURNING 1`,
           [...[name, rewrapped(placeOf(name), before), before], ring.announcedAs() ?? null],
         );
-      return rows.length;
+        count += wrappedNow.length;
+      }
+      return count;
     },
   };
 }

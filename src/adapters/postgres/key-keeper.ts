@@ -191,14 +191,15 @@ class AnnouncedKeys implements KeyKeeper {
   #refuse(view: KeyView): void {
     const ids = this.keys.map(({ id }) => id);
     const isOther = (name: string) => ids.includes(idOf(name)) && !this.#own.includes(name);
-    const announced = view.others.flatMap(({ knows }) => [...knows]);
-    const other = [...view.used, ...announced].find(isOther);
-    if (other !== undefined) throw anotherKey(idOf(other));
+    const used = [...view.used].find(isOther);
+    if (used !== undefined) throw anotherKey(idOf(used));
+    const announced = view.others.flatMap(({ knows }) => [...knows]).find(isOther);
+    if (announced !== undefined)
+      throw invalidKeys(`Another process has another key "${idOf(announced)}". ${IF_KILLED}`);
     const [name] = missingKeys(view);
     if (name !== undefined)
       throw invalidKeys(
-        `It lacks the key "${idOf(name)}", with which another process of this host encrypts now. ` +
-          `If that process was killed, start again in ${ANNOUNCED_MS / 1000} s.`,
+        `It lacks the key "${idOf(name)}", with which another process of this host encrypts now. ${IF_KILLED}`,
       );
   }
 
@@ -242,9 +243,11 @@ class AnnouncedKeys implements KeyKeeper {
   }
 }
 
+const IF_KILLED = `If that process was killed, start again in ${ANNOUNCED_MS / 1000} s.`;
+
 function anotherKey(id: string): HostError {
   return invalidKeys(
-    `The key "${id}" is another one than the key with this id that this host has used, or that another process has. ` +
+    `The key "${id}" is another one than the key with this id that this host has used. ` +
       'Give a new key an id of its own.',
   );
 }

@@ -321,19 +321,21 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
     );
     after = rows.length < limit ? '' : (rows.at(-1)?.key_id ?? '');
     const faults: unknown[] = [];
+    let count = 0;
     for (const { key_id: keyId, wrapped: before } of rows)
       try {
         const wrappedAgain = secrets.rewrapped(placeOfKey(keyId), before);
-        await db.query(
-          `UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3 AND ${allUse('$4')}`,
+        const wrappedNow = await db.query(
+          `UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3 AND ${allUse('$4')} RETURNING 1`,
           [...[keyId, wrappedAgain, before], ring.announcedAs() ?? null],
         );
+        count += wrappedNow.length;
       } catch (error) {
         if (!unreadableFor(error)) throw error;
         faults.push(error);
       }
     const ofHost = await secrets.rewrap();
     if (faults.length > 0) throw faults[0];
-    return rows.length + ofHost;
+    return count + ofHost;
   };
 }

@@ -85,6 +85,10 @@ function encrypt(payload: Payload, { id, key }: HostKey, isStandIn = false): Pay
   };
 }
 
+function isEncrypted({ metadata }: Payload): boolean {
+  return text(metadata?.encoding) === ENCRYPTED_ENCODING;
+}
+
 function isStandIn({ metadata }: Payload): boolean {
   return metadata?.[STAND_IN_FIELD] !== undefined;
 }
@@ -176,6 +180,7 @@ class Encryption implements PayloadCodec {
 
   /** Throws HostError; of what an activity is given an ApplicationFailure that has its code as its type. */
   async decode(payloads: Payload[], context?: SerializationContext): Promise<Payload[]> {
+    if (!payloads.some(isEncrypted)) return payloads;
     try {
       const decoded: Payload[] = [];
       for (const payload of payloads)
@@ -191,8 +196,7 @@ class Encryption implements PayloadCodec {
   }
 
   async #opened(payload: Payload, runId: string | undefined): Promise<Payload> {
-    const isEncrypted = text(payload.metadata?.encoding) === ENCRYPTED_ENCODING;
-    if (!isEncrypted) return payload;
+    if (!isEncrypted(payload)) return payload;
     const opened = decrypt(payload, await this.#keyOf(payload));
     if (runId !== undefined && !isStandIn(payload)) this.#noteKey(runId, payload);
     return opened;

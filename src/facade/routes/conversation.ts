@@ -72,6 +72,7 @@ export const SAY_IN_SESSION = {
     'model_unavailable',
     'payload_too_large',
     'subject_erasing',
+    'key_unavailable',
     'service_unavailable',
   ],
 } as const satisfies Declaration;

@@ -50,7 +50,7 @@ export const ERASE_SUBJECT = {
   },
   errors: [
     ...(['subject_not_found', 'subject_erasing', 'run_state_conflict'] as const),
-    ...(['capability_not_provided', 'service_unavailable'] as const),
+    ...(['capability_not_provided', 'service_unavailable', 'key_unavailable'] as const),
   ],
 } as const satisfies Declaration;
 
