@@ -37,11 +37,7 @@ beforeAll(async () => {
   }
   system = started;
   const env = { ...keys(OLD), [ANNOUNCED_VARIABLE]: String(ANNOUNCED_MS) };
-  halves = await Promise.all([
-    system.start('serve', env),
-    system.start('worker', env),
-    system.start('worker', env),
-  ]);
+  halves = await Promise.all([system.start('serve', env), system.start('worker', env)]);
   client = patientClient(halves[0]?.url ?? '');
 }, LIMIT_MS);
 
