@@ -173,8 +173,11 @@ describe('what a worker needs to encrypt comes with what it decrypts', () => {
 
   test('what is not encrypted says nothing of whose run it is', async () => {
     const { subjects } = subjectOf(RUN.workflowId);
+    const erased = subjectOf(RUN.workflowId);
+    erased.destroy();
+    const standIns = await given(erased.subjects);
     const worker = createEncryption({ ring, subjects });
-    await worker.decode([payload('plain')], RUN);
+    await worker.decode([payload('plain'), ...standIns], RUN);
     expect(keyIdOf((await worker.encode([payload('result')], RUN))[0])).toBe('subject/sk-1');
   });
 

@@ -235,6 +235,8 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
     const rotated = await process([NEW, OLD]);
     await expect.poll(() => usedBy(rotated), SOON).toBe('new');
     await quietFor(SHORT_MS);
+    const early = createSubjectStore(db, { ...ringOf([NEW, OLD]), isShared: () => false });
+    expect(await early.rewrap(10)).toBe(0);
     const subjects = createSubjectStore(db, rotated);
     expect(await subjects.rewrap(10)).toBe(0);
     await before.stop();

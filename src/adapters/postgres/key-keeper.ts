@@ -109,7 +109,7 @@ class AnnouncedKeys implements KeyKeeper {
   }
 
   #failed(error: unknown): void {
-    // Of an outage others tell.
+    // An outage is reported by the watch of the stores.
     const at = codeOf(error) === 'service_unavailable' ? 'debug' : 'error';
     this.#options.logger[at]('the keys of this process were not looked after', {
       reason: String(error),
