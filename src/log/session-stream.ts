@@ -2,6 +2,7 @@
 // end. Followers that stand at the same place share a read; of other sessions' runs nothing wakes them.
 import type { FedRow } from '../ports/feed.ts';
 import type { Stores } from '../ports/stores.ts';
+import { Recent } from '../system/recent.ts';
 import { Bell } from '../system/time.ts';
 import { coalesce } from './coalesce.ts';
 import { pagesBehind } from './feed.ts';
@@ -34,15 +35,13 @@ export function createSessions({ feed, sessions, log }: SessionParts): Sessions 
       feed.events({ ...query, limit: PAGE_ROWS }),
     ({ tenant, sessionId, after }) => JSON.stringify([tenant, sessionId, after]),
   );
-  const places = new Map<string, Promise<string | undefined>>();
+  const places = new Recent<string, Promise<string | undefined>>(RUNS_KNOWN);
   /** A run never changes its session: it is asked for once, whoever wakes by it. */
   const sessionOf = (tenant: string, runId: string): Promise<string | undefined> => {
     const key = JSON.stringify([tenant, runId]);
     const known = places.get(key);
     if (known) return known;
     const asked = sessions.sessionOf(tenant, runId);
-    const [oldest] = places.keys();
-    if (places.size >= RUNS_KNOWN && oldest !== undefined) places.delete(oldest);
     places.set(key, asked);
     asked.catch(() => places.delete(key));
     return asked;

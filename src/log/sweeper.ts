@@ -4,6 +4,7 @@ import type { HistoryReader } from '../ports/history.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
+import { Recent } from '../system/recent.ts';
 import { rest } from '../system/time.ts';
 
 const SWEEP_EVERY_MS = 10_000;
@@ -35,7 +36,7 @@ class WatermarkSweeper implements Sweeper {
   readonly #parts: SweeperParts;
   readonly #stopping = new AbortController();
   readonly #signal = this.#stopping.signal;
-  readonly #knownEnded = new Set<string>();
+  readonly #knownEnded = new Recent<string, true>(MAX_KNOWN_ENDED);
   #running: Promise<void> | undefined;
 
   constructor(parts: SweeperParts) {
@@ -83,19 +84,10 @@ class WatermarkSweeper implements Sweeper {
     const { stores, catchUp } = this.#parts;
     const open = await stores.projection.stillOpen(runIds);
     const openIds = new Set(open.map(({ runId }) => runId));
-    for (const runId of runIds) if (!openIds.has(runId)) this.#remember(runId);
+    for (const runId of runIds) if (!openIds.has(runId)) this.#knownEnded.set(runId, true);
     for (const run of open) {
       if (this.#signal.aborted) return;
       await catchUp(run);
-    }
-  }
-
-  #remember(runId: string): void {
-    this.#knownEnded.add(runId);
-    if (this.#knownEnded.size <= MAX_KNOWN_ENDED) return;
-    for (const oldest of this.#knownEnded) {
-      this.#knownEnded.delete(oldest);
-      return;
     }
   }
 }

@@ -50,16 +50,8 @@ export function missingKeys({ own, others }: KeyView): readonly string[] {
   return [...new Set(used)].filter((key) => !own.includes(key)).sort();
 }
 
-interface Ring<Key> {
-  readonly keys: readonly Key[];
-  current(): Key | undefined;
-  isShared(): boolean;
-  announcedAs(): string | undefined;
-  missing(): readonly string[];
-}
-
 /** Of a process that is alone: the first key encrypts. */
-export function ringOf<Key>(keys: readonly Key[]): Ring<Key> {
+export function ringOf<Key>(keys: readonly Key[]) {
   return {
     keys,
     current: () => keys[0],

@@ -4,18 +4,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import type { RunEventDoc, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { expectLawful } from '../facade/suite-parts.ts';
 import { readSse, type Frame } from '../facade/sse-client.ts';
 import { payloadsIn } from '../support/children.ts';
 import { chain, definition, edge, node } from '../support/definitions.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
-import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { type FaultSystem, type Half } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { TEST_API_KEY, until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { writeCaller, writeDefinition } from '../support/opensentience/agent-folders.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 import { patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
 
@@ -55,19 +55,16 @@ const DEFINITIONS: readonly WorkflowDefinition[] = [
 ];
 
 let system: FaultSystem;
-let missing: string | undefined;
 let folder: string;
 let worker: Half;
 let facade: Half;
 let client: PatientClient;
 
-beforeAll(async () => {
-  quietRuntime();
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
+afterAll(async () => {
+  if (folder) await rm(folder, { recursive: true, force: true });
+});
+
+withFaultSystem(async (started) => {
   system = started;
   folder = await mkdtemp(join(tmpdir(), 'openwop-family-'));
   const [agents, definitions] = [join(folder, 'agents'), join(folder, 'definitions')];
@@ -93,11 +90,6 @@ beforeAll(async () => {
   const env = { OPENWOP_AGENTS_DIR: agents, OPENWOP_FIXTURES_DIR: definitions };
   [worker, facade] = await Promise.all([system.start('worker', env), system.start('serve', env)]);
   client = patientClient(facade.url);
-});
-
-afterAll(async () => {
-  await system?.stop();
-  if (folder) await rm(folder, { recursive: true, force: true });
 });
 
 async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
@@ -151,8 +143,7 @@ const told = ({ data }: Frame) => JSON.parse(data) as { run_id: string; seq: num
 it(
   'ten workers in two batches, through a death of the worker, and one of the facade',
   { timeout: TEST_LIMIT_MS },
-  async ({ skip }) => {
-    if (missing) skip(missing);
+  async () => {
     const headers = { 'idempotency-key': 'family' };
     const { body } = await client.ask<{ runId: string }>('/v1/runs', {
       ...{ headers, body: { workflowId: 'family', sessionId: SESSION } },

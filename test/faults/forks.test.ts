@@ -10,25 +10,19 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@temporalio/client';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import { answerUntilEnd, playRound, type Plan } from '../support/faults/round.ts';
 import { FAMILY, MARK, MEMBERS, PAY, SCENE } from '../support/faults/scene.ts';
-import {
-  crash,
-  startFaultSystem,
-  type FaultSystem,
-  type Half,
-  type Victim,
-} from '../support/faults/system.ts';
+import { crash, type FaultSystem, type Half, type Victim } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { TEST_API_KEY, until } from '../support/host.ts';
 import { neverByChance } from '../support/broken.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { runRef } from '../support/run-ref.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
@@ -44,7 +38,6 @@ let system: FaultSystem;
 let halves: { worker: Half; facade: Half };
 let client: PatientClient;
 let temporal: { readonly client: Client; close(): Promise<void> };
-let missing: string | undefined;
 let sourceRunId: string;
 let source: readonly LogRow[];
 let folder: string;
@@ -55,14 +48,12 @@ const rowsOf = (runId: string) =>
   system.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
 const parts = () => ({ client, effects: system.effects, crash: async () => undefined });
 
-beforeAll(async () => {
-  quietRuntime();
+afterAll(async () => {
+  if (folder) await rm(folder, { recursive: true, force: true });
+});
+
+withFaultSystem(async (started) => {
   folder = await mkdtemp(join(tmpdir(), 'openwop-fork-deaths-'));
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
   system = started;
   const [worker, facade] = await Promise.all([system.start('worker'), system.start('serve')]);
   halves = { worker, facade };
@@ -77,11 +68,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await temporal?.close();
-  await system?.stop();
-  await rm(folder, { recursive: true, force: true });
 }, LIMIT_MS);
-
-beforeEach((context) => context.skip(missing !== undefined, missing));
 
 type Mode = 'replay' | 'branch';
 

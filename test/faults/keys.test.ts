@@ -2,14 +2,14 @@
 // one: no worker ends for it, and no run fails.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import { sayYesToEnd } from '../support/faults/say-yes.ts';
 import { ANNOUNCED_VARIABLE, SCENE, SPEECH } from '../support/faults/scene.ts';
-import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { type FaultSystem, type Half } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { paced, patient } from '../support/machine.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 
 const LIMIT_MS = patient(180_000);
 const RECOVERY_MS = patient(120_000);
@@ -23,27 +23,16 @@ const keys = (...list: readonly string[]) => ({ OPENWOP_ENCRYPTION_KEYS: list.jo
 const FAULTS = /the worker stopped and starts again|the projection of a run stopped/;
 
 let system: FaultSystem;
-let missing: string | undefined;
 let client: PatientClient;
 let halves: readonly Half[];
 const made: string[] = [];
 
-beforeAll(async () => {
-  quietRuntime();
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
+withFaultSystem(async (started) => {
   system = started;
   const env = { ...keys(OLD), [ANNOUNCED_VARIABLE]: String(ANNOUNCED_MS) };
   halves = await Promise.all([system.start('serve', env), system.start('worker', env)]);
   client = patientClient(halves[0]?.url ?? '');
 }, LIMIT_MS);
-
-afterAll(() => system?.stop(), LIMIT_MS);
-
-beforeEach((context) => context.skip(missing !== undefined, missing));
 
 /** Of a subject and of none. */
 async function atWork(label: string): Promise<readonly string[]> {

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { AgentInstance, AgentSessionView } from '../../src/ports/agents.ts';
 import { isThere } from '../../src/system/processes.ts';
 import type { RunEventDoc, RunSnapshot } from '../../schemas/types.generated.ts';
@@ -11,11 +11,11 @@ import { agentNode, chain } from '../support/definitions.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import type { EffectStage, EffectTool } from '../support/faults/effects-receiver.ts';
 import { EFFECTS_VARIABLE, MARK, PAY } from '../support/faults/scene.ts';
-import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { type FaultSystem, type Half } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { neverByChance } from '../support/broken.ts';
 import { until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 import { FAULT_AGENT } from '../support/opensentience/fault-agent.ts';
 import {
   writeAgentFolder,
@@ -25,7 +25,6 @@ import {
 const WORKFLOW = { pay: 'remote-pay', mark: 'remote-mark' };
 
 let system: FaultSystem;
-let missing: string | undefined;
 let folder: string;
 let client: PatientClient;
 /** Runs workflows, has no agents. */
@@ -36,13 +35,11 @@ let core: Half;
 let startSecond: () => Promise<Half>;
 let second: Half | undefined;
 
-beforeAll(async () => {
-  quietRuntime();
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
+afterAll(async () => {
+  if (folder) await rm(folder, { recursive: true, force: true });
+});
+
+withFaultSystem(async (started) => {
   system = started;
   folder = await mkdtemp(join(tmpdir(), 'openwop-agents-'));
   const dirs = {
@@ -97,18 +94,6 @@ beforeAll(async () => {
   client = patientClient(facade.url);
   await connected();
 });
-
-afterAll(async () => {
-  await system?.stop();
-  if (folder) await rm(folder, { recursive: true, force: true });
-});
-
-function itHere(name: string, test: () => Promise<void>): void {
-  it(name, async ({ skip }) => {
-    if (missing) skip(missing);
-    await test();
-  });
-}
 
 /** The session of the agent now; it is another one after each death. */
 async function connected(but?: string): Promise<AgentSessionView> {
@@ -221,7 +206,7 @@ async function check(runId: string): Promise<readonly RunEventDoc[]> {
 
 describe('the call ends once (architecture §5)', () => {
   for (const [death, how] of Object.entries(DEATHS)) {
-    itHere(`when ${death} is killed in the middle of calls`, async () => {
+    it(`when ${death} is killed in the middle of calls`, async () => {
       const label = death;
       const runs = await runInto(['pay', 'mark'], how, { label, stage: 'performed' });
       const [paying = '', marking = ''] = runs;
@@ -256,7 +241,7 @@ describe('the call ends once (architecture §5)', () => {
 });
 
 describe('an agent that nobody has', () => {
-  itHere('its calls wait, and are performed when it comes', async () => {
+  it('its calls wait, and are performed when it comes', async () => {
     const before = await connected();
     await Promise.all([core.kill(), second?.kill()]);
     const label = 'while it is away';
@@ -275,7 +260,7 @@ describe('an agent that nobody has', () => {
 });
 
 describe('progress of a call (architecture §3.5)', () => {
-  itHere('is in the log, also of a call whose agent died', async () => {
+  it('is in the log, also of a call whose agent died', async () => {
     const label = 'told';
     const death = { kill: killAgent, back: async () => undefined };
     const [runId = ''] = await runInto(['mark'], death, { label, stage: 'received' });

@@ -3,7 +3,7 @@
 // leaves its work to the others. `npm run campaign -- outages` takes longer ones; OPENWOP_OUTAGE_SECONDS says how long.
 import { Client } from '@temporalio/client';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Cohort, RunEventDoc } from '../../schemas/types.generated.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { freePort } from '../../src/adapters/temporal/dev-server.ts';
@@ -12,12 +12,12 @@ import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import { sayYesToEnd } from '../support/faults/say-yes.ts';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/faults/database-proxy.ts';
 import { FAMILY, PAY, SCENE, SPEECH } from '../support/faults/scene.ts';
-import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { type FaultSystem, type Half } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { until } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { patient } from '../support/machine.ts';
 import { quietFor } from '../support/waiting.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 
 const SECONDS = (process.env.OPENWOP_OUTAGE_SECONDS ?? '5').split(',').map(Number);
 const LIMIT_MS = patient(180_000);
@@ -33,7 +33,6 @@ const POLLS = 16;
 const AWAY_LIMIT_MS = patient(15_000);
 
 let system: FaultSystem;
-let missing: string | undefined;
 let client: PatientClient;
 let proxy: DatabaseProxy;
 let temporal: Client;
@@ -45,13 +44,7 @@ let source: { readonly runId: string; readonly fromSeq: number };
 const SOURCE = 'source';
 const made: string[] = [];
 
-beforeAll(async () => {
-  quietRuntime();
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
+withFaultSystem(async (started) => {
   system = started;
   proxy = await startDatabaseProxy(system.databaseUrl);
   const healthPort = String(await freePort());
@@ -74,10 +67,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await temporal?.connection.close();
   await proxy?.stop();
-  await system?.stop();
 }, LIMIT_MS);
-
-beforeEach((context) => context.skip(missing !== undefined, missing));
 
 async function begin(workflowId: string, label?: string): Promise<string> {
   const runId = await client.start(workflowId, label === undefined ? {} : { label });

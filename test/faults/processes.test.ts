@@ -4,17 +4,17 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
 import { EventSource } from 'eventsource';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { EVENT_TYPES } from '../../src/rules/events.ts';
 import { isTerminalEvent, type RunStatus } from '../../src/rules/status.ts';
 import { readSse, type Frame } from '../facade/sse-client.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
 import { GATE, SPEECH } from '../support/faults/scene.ts';
-import { startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { type FaultSystem, type Half } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { apiClient, TEST_API_KEY, until, type ApiClient } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 import { runRef } from '../support/run-ref.ts';
 import { patient } from '../support/machine.ts';
 
@@ -25,7 +25,6 @@ const MIDDLE = 20;
 const authorization = `Bearer ${TEST_API_KEY}`;
 
 let system: FaultSystem;
-let missing: string | undefined;
 let facades: { a: Half; b: Half };
 let workers: readonly [Half, Half];
 /** The worker that was killed, until it is wanted again. */
@@ -37,13 +36,7 @@ let client: PatientClient;
 let api: ApiClient['api'];
 let temporal: Client;
 
-beforeAll(async () => {
-  quietRuntime();
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
+withFaultSystem(async (started) => {
   system = started;
   const [a, b, first, second] = await Promise.all([
     system.start('serve'),
@@ -61,15 +54,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await temporal?.connection.close();
-  await system?.stop();
 });
-
-function itHere(name: string, test: () => Promise<void>): void {
-  it(name, async ({ skip }) => {
-    if (missing) skip(missing);
-    await test();
-  });
-}
 
 /** Answers the gate at the end of every run here, and waits for the run's end. */
 async function finish(runId: string): Promise<void> {
@@ -112,34 +97,31 @@ async function workerAt(runId: string): Promise<Half> {
 }
 
 describe('architecture §1 two facades and two workers', () => {
-  itHere(
-    'a run made at one facade is followed at the other, also over the death of its worker',
-    async () => {
-      const runId = await client.start(SPEECH, {});
-      let killed: Promise<Half> | undefined;
-      let answered: Promise<void> | undefined;
-      const { frames } = await readSse({
-        url: eventsUrl(facades.b, runId),
-        headers: { authorization },
-        until({ id, event }) {
-          if (Number(id) === MIDDLE) {
-            killed = workerAt(runId).then(async (worker) => {
-              await worker.kill();
-              return worker;
-            });
-          }
-          if (event === 'interrupt.requested') answered = finish(runId);
-          return false;
-        },
-      });
-      const dead = await killed;
-      await answered;
-      expect(asRead(frames.map(({ data }) => data))).toBe(await wholeLog(runId));
-      expect(dead).toBeDefined();
-      absent = dead;
-      runs.push(runId);
-    },
-  );
+  it('a run made at one facade is followed at the other, also over the death of its worker', async () => {
+    const runId = await client.start(SPEECH, {});
+    let killed: Promise<Half> | undefined;
+    let answered: Promise<void> | undefined;
+    const { frames } = await readSse({
+      url: eventsUrl(facades.b, runId),
+      headers: { authorization },
+      until({ id, event }) {
+        if (Number(id) === MIDDLE) {
+          killed = workerAt(runId).then(async (worker) => {
+            await worker.kill();
+            return worker;
+          });
+        }
+        if (event === 'interrupt.requested') answered = finish(runId);
+        return false;
+      },
+    });
+    const dead = await killed;
+    await answered;
+    expect(asRead(frames.map(({ data }) => data))).toBe(await wholeLog(runId));
+    expect(dead).toBeDefined();
+    absent = dead;
+    runs.push(runId);
+  });
 });
 
 /** Collects the data of every frame until the ending, as any client of the EventSource standard would. */
@@ -198,7 +180,7 @@ async function followByCurl(url: string): Promise<{ data: string[]; calls: numbe
 }
 
 describe('stream-modes.md: streams over the death of their facade', () => {
-  itHere('an SSE library and curl end with exactly the bytes of the JSON read', async () => {
+  it('an SSE library and curl end with exactly the bytes of the JSON read', async () => {
     const { b } = facades;
     const runId = await client.start(SPEECH, {});
     const library = followByLibrary(eventsUrl(b, runId));
@@ -225,7 +207,7 @@ const answerAtOnce = (runId: string) =>
 
 // Temporal away: test/app/host.test.ts.
 describe('architecture §3.3 parts away', () => {
-  itHere('PostgreSQL away: everything is 503; it comes back without a restart', async () => {
+  it('PostgreSQL away: everything is 503; it comes back without a restart', async () => {
     const runId = await client.start(GATE, {});
     await reached(runId, 'waiting-approval');
     const halves = [facades.a, facades.b, ...workers].filter((half) => half !== absent);
@@ -250,34 +232,29 @@ describe('architecture §3.3 parts away', () => {
 });
 
 describe('architecture §7 an orderly end', () => {
-  itHere(
-    'a facade ends its streams in order, a worker hands its work on; both exit with 0',
-    async () => {
-      await absent?.restart();
-      const runId = await client.start(SPEECH, {});
-      let seen = 0;
-      const stream = readSse({
-        url: eventsUrl(facades.b, runId),
-        headers: { authorization },
-        until({ id }) {
-          seen = Number(id);
-          return false;
-        },
-      });
-      await until(() => seen >= MIDDLE, 'the speech is in its middle');
-      const worker = await workerAt(runId);
-      expect(await Promise.all([facades.b.kill('SIGTERM'), worker.kill('SIGTERM')])).toEqual([
-        0, 0,
-      ]);
-      const { frames } = await stream;
-      absent = worker;
-      await finish(runId);
-      const whole = await wholeLog(runId);
-      expect(frames.length).toBeGreaterThan(0);
-      expect(whole).toContain(`{"events":[${frames.map(({ data }) => data).join(',')}`);
-      runs.push(runId);
-    },
-  );
+  it('a facade ends its streams in order, a worker hands its work on; both exit with 0', async () => {
+    await absent?.restart();
+    const runId = await client.start(SPEECH, {});
+    let seen = 0;
+    const stream = readSse({
+      url: eventsUrl(facades.b, runId),
+      headers: { authorization },
+      until({ id }) {
+        seen = Number(id);
+        return false;
+      },
+    });
+    await until(() => seen >= MIDDLE, 'the speech is in its middle');
+    const worker = await workerAt(runId);
+    expect(await Promise.all([facades.b.kill('SIGTERM'), worker.kill('SIGTERM')])).toEqual([0, 0]);
+    const { frames } = await stream;
+    absent = worker;
+    await finish(runId);
+    const whole = await wholeLog(runId);
+    expect(frames.length).toBeGreaterThan(0);
+    expect(whole).toContain(`{"events":[${frames.map(({ data }) => data).join(',')}`);
+    runs.push(runId);
+  });
 });
 
 /** Resolves when history holds the workflow task that raised the interrupt. */
@@ -295,28 +272,25 @@ async function listed(status: RunStatus): Promise<string[]> {
 }
 
 describe('architecture §3.4 leases', () => {
-  itHere(
-    'an open run is found after its worker died right behind the task that raised the interrupt',
-    async () => {
-      const worker = workers.find((one) => one !== absent) as Half;
-      let runId = '';
-      // The worker's projector rests 250 ms before it looks at a run that nobody watches: the kill comes first, and where
-      // a busy machine lets it come second another run is tried.
-      await until(async () => {
-        runId = await client.start(GATE, {});
-        await interruptRaised(runId);
-        await worker.kill();
-        const head = await system.stores.log.head(runRef(runId));
-        if (head?.status !== 'waiting-approval') return true;
-        await worker.restart();
-        return false;
-      }, 'a worker died before its projector told of the interrupt');
-      // Only a facade lives, and nobody reads the run itself.
-      await until(
-        async () => (await listed('waiting-approval')).includes(runId),
-        'the run is listed as waiting',
-      );
-      await checkInvariants(system, [...runs, runId]);
-    },
-  );
+  it('an open run is found after its worker died right behind the task that raised the interrupt', async () => {
+    const worker = workers.find((one) => one !== absent) as Half;
+    let runId = '';
+    // The worker's projector rests 250 ms before it looks at a run that nobody watches: the kill comes first, and where
+    // a busy machine lets it come second another run is tried.
+    await until(async () => {
+      runId = await client.start(GATE, {});
+      await interruptRaised(runId);
+      await worker.kill();
+      const head = await system.stores.log.head(runRef(runId));
+      if (head?.status !== 'waiting-approval') return true;
+      await worker.restart();
+      return false;
+    }, 'a worker died before its projector told of the interrupt');
+    // Only a facade lives, and nobody reads the run itself.
+    await until(
+      async () => (await listed('waiting-approval')).includes(runId),
+      'the run is listed as waiting',
+    );
+    await checkInvariants(system, [...runs, runId]);
+  });
 });

@@ -4,7 +4,7 @@
 // round and OPENWOP_FAULT_ROUNDS their number; with a seed alone, that round is played again.
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createEncryption } from '../../src/adapters/temporal/codec.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
@@ -19,11 +19,11 @@ import {
   playRound,
   type Plan,
 } from '../support/faults/round.ts';
-import { crash, startFaultSystem, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { crash, type FaultSystem, type Half } from '../support/faults/system.ts';
+import { withFaultSystem } from '../support/faults/with-system.ts';
 import { neverByChance, tellsOfBroken } from '../support/broken.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { silentLogger } from '../support/log-parts.ts';
-import { quietRuntime } from '../support/run-workflow.ts';
 import { patient } from '../support/machine.ts';
 
 const { OPENWOP_FAULT_SEED: SEED, OPENWOP_FAULT_ROUNDS: NUMBER } = process.env;
@@ -47,25 +47,14 @@ const CHECK_LIMIT_MS = patient(10_000);
 let system: FaultSystem;
 let halves: { worker: Half; facade: Half };
 let client: PatientClient;
-let missing: string | undefined;
 const played: Played[] = [];
 let doubtsRaised = 0;
 
-beforeAll(async () => {
-  quietRuntime();
-  const started = await startFaultSystem();
-  if ('missing' in started) {
-    missing = started.missing;
-    return;
-  }
+withFaultSystem(async (started) => {
   system = started;
   const [worker, facade] = await Promise.all([system.start('worker'), system.start('serve')]);
   halves = { worker, facade };
   client = patientClient(facade.url);
-});
-
-afterAll(async () => {
-  await system?.stop();
 });
 
 /** Pays in doubt that the run's log says were put before a human. */
@@ -160,8 +149,7 @@ describe('architecture §8 SIGKILL rounds', () => {
   it(
     `${ROUNDS} seeded rounds: every run ends, effects keep their promises`,
     { timeout: START_LIMIT_MS + ROUNDS * ROUND_LIMIT_MS },
-    async ({ skip }) => {
-      if (missing) skip(missing);
+    async () => {
       const failures = await playAll(PLANS);
       const { worker, facade } = halves;
       await expectNone([...worker.deaths, ...facade.deaths, ...failures]);
@@ -172,8 +160,7 @@ describe('architecture §8 SIGKILL rounds', () => {
   it(
     'the invariants hold of every run, when all is quiet',
     { timeout: START_LIMIT_MS + ROUNDS * CHECK_LIMIT_MS },
-    async ({ skip }) => {
-      if (missing) skip(missing);
+    async () => {
       await lastCrash;
       const broken: string[] = [];
       for (const { seed, runIds } of played) {
@@ -185,8 +172,7 @@ describe('architecture §8 SIGKILL rounds', () => {
     },
   );
 
-  it('architecture §3.6: the log, dropped, comes back byte for byte', async ({ skip }) => {
-    if (missing) skip(missing);
+  it('architecture §3.6: the log, dropped, comes back byte for byte', async () => {
     // No process may write while the tables are away.
     await Promise.all([halves.worker.kill(), halves.facade.kill()]);
     const connection = connectTemporal(system.temporal);

@@ -38,7 +38,7 @@ export const OF_KEYS: readonly Row[] = [
     [OF_KEEPER, 'of another process'],
   ],
   [100, [STORE, '!master || !ring.isShared()', '!master'], [OF_KEEPER, 'and not before']],
-  [100, [SECRETS, ' AND NOT EXISTS (${live} IS DISTINCT FROM ${name})', ''], [OF_KEEPER, 'slept']],
+  [100, [SECRETS, ' AND NOT EXISTS (${LIVE} IS DISTINCT FROM $4)', ''], [OF_KEEPER, 'slept']],
   [
     101,
     [CODEC, 'if (!payloads.every((', 'if (payloads.length > 0 || !payloads.every(('],

@@ -26,11 +26,17 @@ function placeOf(name: Name): string {
   return `host-secret ${name}`;
 }
 
-/** Whether all live processes encrypt with the key that is announced so: one that slept may believe it, and be wrong. */
-export function allUse(name: string): string {
-  const live = 'SELECT 1 FROM process_keys WHERE expires_at_ms > openwop_now_ms() AND uses';
-  return `(${name}::text IS NULL OR (EXISTS (${live} = ${name}) AND NOT EXISTS (${live} IS DISTINCT FROM ${name})))`;
+/** A row of a table with wrapped keys, and what is stored there. */
+interface Wrapped {
+  readonly table: 'host_secrets' | 'subject_keys';
+  readonly column: 'name' | 'key_id';
+  readonly id: string;
+  readonly before: string;
 }
+
+/** Whether all live processes encrypt with the key that is announced as $4: one that slept may believe it, and be wrong. */
+const LIVE = 'SELECT 1 FROM process_keys WHERE expires_at_ms > openwop_now_ms() AND uses';
+const ALL_USE_IT = `($4::text IS NULL OR (EXISTS (${LIVE} = $4) AND NOT EXISTS (${LIVE} IS DISTINCT FROM $4)))`;
 
 export function hostSecrets(db: Db, ring: KeyRing) {
   const known = new Map<Name, Uint8Array>();
@@ -54,14 +60,20 @@ export function hostSecrets(db: Db, ring: KeyRing) {
     return found;
   }
 
-  function rewrapped(place: string, before: string): string {
+  /** By compare-and-set: a key that is destroyed meanwhile stays so. Returns how many rows it wrapped: 1 or 0. */
+  async function wrapAgain(place: string, { table, column, id, before }: Wrapped): Promise<number> {
     const master = ring.current();
     if (!master) throw new HostError('capability_not_provided', { capability: 'subjects' });
-    return wrapped(master, place, unwrapped(ring.keys, place, before));
+    const after = wrapped(master, place, unwrapped(ring.keys, place, before));
+    const rows = await db.query(
+      `UPDATE ${table} SET wrapped = $2 WHERE ${column} = $1 AND wrapped = $3 AND ${ALL_USE_IT} RETURNING 1`,
+      [id, after, before, ring.announcedAs() ?? null],
+    );
+    return rows.length;
   }
 
   return {
-    rewrapped,
+    wrapAgain,
     pseudonyms: () => secret('pseudonyms'),
     /** Ed25519; both in base64, the public key as SPKI. */
     async sign(text: string): Promise<{ signature: string; publicKey: string }> {
@@ -79,13 +91,13 @@ export function hostSecrets(db: Db, ring: KeyRing) {
         [`${ring.current()?.id ?? ''}:`],
       );
       let count = 0;
-      for (const { name, wrapped: before } of rows) {
-        const wrappedNow = await db.query(
-          `UPDATE host_secrets SET wrapped = $2 WHERE name = $1 AND wrapped = $3 AND ${allUse('$4')} RETURNING 1`,
-          [...[name, rewrapped(placeOf(name), before), before], ring.announcedAs() ?? null],
-        );
-        count += wrappedNow.length;
-      }
+      for (const { name: id, wrapped: before } of rows)
+        count += await wrapAgain(placeOf(id), {
+          table: 'host_secrets',
+          column: 'name',
+          id,
+          before,
+        });
       return count;
     },
   };

@@ -19,7 +19,7 @@ import type {
 import { keyedDigest, newSecret } from '../../system/sealing.ts';
 import type { Db, Transaction } from './db.ts';
 import { erasedLogs } from './erased-logs.ts';
-import { allUse, hostSecrets } from './host-secrets.ts';
+import { hostSecrets } from './host-secrets.ts';
 import { refOf } from './run-ref.ts';
 import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped } from './subject-keys.ts';
 
@@ -304,10 +304,7 @@ async function destroy(
   return true;
 }
 
-/**
- * By compare-and-set: a key that is destroyed meanwhile stays so. Each call goes on behind the keys of the last one, so that
- * one that does not open keeps no other from its turn.
- */
+/** Each call goes on after the keys of the last one, so that one that does not open keeps no other from its turn. */
 function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
   let after = '';
   return async (limit) => {
@@ -322,14 +319,14 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
     after = rows.length < limit ? '' : (rows.at(-1)?.key_id ?? '');
     const faults: unknown[] = [];
     let count = 0;
-    for (const { key_id: keyId, wrapped: before } of rows)
+    for (const { key_id: id, wrapped: before } of rows)
       try {
-        const wrappedAgain = secrets.rewrapped(placeOfKey(keyId), before);
-        const wrappedNow = await db.query(
-          `UPDATE subject_keys SET wrapped = $2 WHERE key_id = $1 AND wrapped = $3 AND ${allUse('$4')} RETURNING 1`,
-          [...[keyId, wrappedAgain, before], ring.announcedAs() ?? null],
-        );
-        count += wrappedNow.length;
+        count += await secrets.wrapAgain(placeOfKey(id), {
+          table: 'subject_keys',
+          column: 'key_id',
+          id,
+          before,
+        });
       } catch (error) {
         if (!unreadableFor(error)) throw error;
         faults.push(error);

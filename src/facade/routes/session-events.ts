@@ -4,6 +4,7 @@ import { invalid } from '../../rules/errors.ts';
 import { principalOf } from '../../rules/subject.ts';
 import { nothingOf } from '../../rules/unreadable.ts';
 import type { FedRow } from '../../ports/feed.ts';
+import { Recent } from '../../system/recent.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { header, text, type Parameter } from '../parameters.ts';
 import { streamed, type Declaration, type Exchange, type InputOf, type Route } from '../route.ts';
@@ -98,7 +99,7 @@ type FactsOf = (runId: string) => Promise<RunFacts | undefined>;
 
 /** What never changes of a run is read once for a stream; of many runs, of those that came last. */
 function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
-  const kept = new Map<string, RunFacts>();
+  const kept = new Recent<string, RunFacts>(RUNS_KEPT);
   return async (runId) => {
     const known = kept.get(runId);
     if (known) return known;
@@ -106,8 +107,6 @@ function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
     if (!found) return undefined;
     const { header, era } = found.input;
     const facts: RunFacts = { tenant, header, input: { era } };
-    const [oldest] = kept.keys();
-    if (kept.size >= RUNS_KEPT && oldest !== undefined) kept.delete(oldest);
     kept.set(runId, facts);
     return facts;
   };
