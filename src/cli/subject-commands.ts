@@ -17,6 +17,7 @@ interface ErasureView {
   readonly state: 'closing' | 'destroyed' | 'erased';
   readonly requestedAt: string;
   readonly destroyedAt?: string;
+  readonly waitsFor?: { readonly reason: string };
   readonly receipt?: { readonly logs: { readonly runs: number; readonly events: number } };
 }
 
@@ -57,14 +58,16 @@ export function addSubjectCommands(program: Command, cli: Cli): void {
     .option('--reason <text>', 'stands in the receipt')
     .option('--idempotency-key <key>', 'the same key asks once, for 24 hours')
     .action((subject: string, flags: EraseFlags) => erase(cli, subject, flags));
-  command(subjects, 'receipt <erasureId>', 'What was erased, and when, signed by the host.').action(
-    async (erasureId: string, flags: JsonFlag) => {
-      const erasure = await cli.client
-        .get<ErasureView>(`${ERASURES}/${encodeURIComponent(erasureId)}`)
-        .catch(namedErasure(erasureId));
-      cli.tell(flags, erasure, () => erasureText(erasure, cli));
-    },
-  );
+  command(
+    subjects,
+    'receipt <erasureId>',
+    'What was erased, and when, signed by the host; or what the erasure waits for.',
+  ).action(async (erasureId: string, flags: JsonFlag) => {
+    const erasure = await cli.client
+      .get<ErasureView>(`${ERASURES}/${encodeURIComponent(erasureId)}`)
+      .catch(namedErasure(erasureId));
+    cli.tell(flags, erasure, () => erasureText(erasure, cli));
+  });
   command(
     program,
     'verify <runId>',
@@ -97,14 +100,25 @@ async function erase(cli: Cli, subject: string, flags: EraseFlags): Promise<void
     ...(flags.reason === undefined ? {} : { reason: flags.reason }),
   };
   const idempotencyKey = flags.idempotencyKey ?? freshKey();
-  const erasure = await cli.client.post<ErasureView>(ERASE, { body, idempotencyKey });
+  const erasure = await cli.client
+    .post<ErasureView>(ERASE, { body, idempotencyKey })
+    .catch(runsInTheWay);
   cli.tell(flags, erasure, () => erasureText(erasure, cli));
   if (erasure.state !== 'erased' && !flags.json)
     cli.note(`It goes on by itself: ${CALLED} subjects receipt ${erasure.erasureId}`);
 }
 
+function runsInTheWay(error: unknown): never {
+  const open = error instanceof CliFault ? error.facts.details?.openRuns : undefined;
+  if (!Array.isArray(open)) throw error;
+  throw new CliFault(
+    `Runs of the subject are open: ${open.map((runId) => printable(String(runId))).join(', ')}. Let them end, or add --cancel-open.`,
+    { ...(error as CliFault).facts, cause: error },
+  );
+}
+
 function erasureText(erasure: ErasureView, { screen }: Cli): string {
-  const { erasureId, subject, state, requestedAt, destroyedAt, receipt } = erasure;
+  const { erasureId, subject, state, requestedAt, destroyedAt, waitsFor, receipt } = erasure;
   const logs = receipt && `${receipt.logs.runs} runs, ${receipt.logs.events} events`;
   return fields(
     [
@@ -113,6 +127,7 @@ function erasureText(erasure: ErasureView, { screen }: Cli): string {
       ['Subject', subject],
       ['Asked', requestedAt],
       ['Destroyed', destroyedAt],
+      ['Waits for', waitsFor?.reason],
       ['Sealed', logs],
     ],
     screen,
