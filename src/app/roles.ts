@@ -28,6 +28,7 @@ import { type AgentParts, type HostOptions, type RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
+import { within } from '../system/time.ts';
 
 /** What roles hand to those behind them, and to who built the host. */
 export interface Given {
@@ -311,6 +312,9 @@ const expirer: Role<LateNeeds> = {
   },
 };
 
+/** How long in ms a stop waits for the round of the erasures. */
+const ERASURES_STOP_MS = 5_000;
+
 /** Erasures that were left under way (architecture §10.1). */
 const erasures: Role<LateNeeds> = {
   name: 'erasures',
@@ -321,7 +325,8 @@ const erasures: Role<LateNeeds> = {
     const roundMs = waits?.erasureRoundMs;
     const running = createErasureKeeper({ ...needs, logger, roundMs });
     running.start();
-    return { stop: () => running.stop() };
+    // A rewrite of the table of keys may take longer: it ends with the database's connections.
+    return { stop: () => within(ERASURES_STOP_MS, running.stop(), () => undefined) };
   },
 };
 

@@ -97,6 +97,38 @@ const BUILD: JsonObject = {
   required: ['buildId', 'state', 'share', 'openRuns', 'heldRuns', 'hasWorker'],
 };
 
+const ERASURE_RECEIPT: JsonObject = {
+  type: 'object',
+  description: 'What the signature is over. `runs` names the first 1,000; `logs.root` is over all.',
+  properties: {
+    kind: { const: 'openwop-temporal.erasure-receipt' },
+    version: { const: 1 },
+    ...{ erasureId: text, tenant: text, subject: text, requestedBy: text, reason: text },
+    keys: { type: 'array', items: text },
+    requestedAt: { type: 'string', format: 'date-time' },
+    destroyedAt: { type: 'string', format: 'date-time' },
+    cancelledOpenRuns: { type: 'boolean' },
+    logs: {
+      type: 'object',
+      properties: { runs: { type: 'integer' }, events: { type: 'integer' }, root: text },
+      required: ['runs', 'events', 'root'],
+    },
+    runs: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { runId: text, events: { type: 'integer' }, root: text },
+        required: ['runId', 'events', 'root'],
+      },
+    },
+    truncated: { const: true },
+  },
+  required: [
+    ...['kind', 'version', 'erasureId', 'tenant', 'subject', 'keys', 'requestedBy', 'requestedAt'],
+    ...['destroyedAt', 'cancelledOpenRuns', 'logs', 'runs'],
+  ],
+};
+
 const ERASURE: JsonObject = {
   type: 'object',
   properties: {
@@ -105,14 +137,30 @@ const ERASURE: JsonObject = {
     cancelOpen: { type: 'boolean' },
     requestedAt: { type: 'string', format: 'date-time' },
     destroyedAt: { type: 'string', format: 'date-time' },
-    receipt: { type: 'object' },
+    waitsFor: {
+      type: 'object',
+      description:
+        'What it waited for when the host went on with it last, while it has no receipt.',
+      properties: {
+        kind: {
+          enum: ['open-runs', 'processes', 'logs', 'database', 'failed'],
+          description:
+            'Runs that have not ended, processes that may still open with the key, logs that are not kept yet, who can read the key in the database, or a step that failed and is tried again.',
+        },
+        reason: { type: 'string', description: 'For who operates the host.' },
+      },
+      required: ['kind', 'reason'],
+    },
+    receipt: ERASURE_RECEIPT,
     signature: {
       type: 'object',
       properties: { algorithm: text, over: text, publicKey: text, value: text },
       required: ['algorithm', 'over', 'publicKey', 'value'],
     },
   },
-  required: ['erasureId', 'subject', 'keyId', 'state', 'requestedAt', 'requestedBy'],
+  required: [
+    ...['erasureId', 'subject', 'keyId', 'state', 'cancelOpen', 'requestedAt', 'requestedBy'],
+  ],
 };
 
 /** Shapes of answers that no schema file describes: small, and read by nobody but clients. */

@@ -1,6 +1,7 @@
 // Whose data a run holds, and the key that it is sealed with (architecture §10.1). A subject is known by a pseudonym; what
 // it is called stands nowhere.
 import type { DigestedRow } from '../rules/log-digest.ts';
+import type { HostError } from '../rules/errors.ts';
 import type { RunRef } from './runs.ts';
 
 /** Keys for each use, derived from the subject's one secret. */
@@ -15,10 +16,16 @@ export interface SealingKey {
 }
 
 export type KnownKey =
-  | { readonly kind: 'alive'; readonly keyId: string; readonly key: SealingKey }
+  | {
+      readonly kind: 'alive';
+      readonly keyId: string;
+      readonly key: SealingKey;
+      /** False: it was asked for too long ago to open anything with. */
+      readonly mayOpen: () => boolean;
+    }
   | { readonly kind: 'destroyed'; readonly keyId: string; readonly atMs: number };
 
-/** Keys by name. None is used to open anything longer than KEY_HELD_MS after the database was asked for it. */
+/** Keys by name. Nothing is opened with one later than a moment after KEY_HELD_MS since the database was asked for it. */
 export interface SubjectKeys {
   /**
    * Of the run, to seal with: undefined when it names no subject. Throws as byId does.
@@ -34,6 +41,10 @@ export interface SubjectKeys {
    * lacks the operator's key that opens it) and service_unavailable.
    */
   byId(keyId: string): Promise<KnownKey>;
+  /**
+   * The same of several, by one question: each, or what byId would throw of it. None was asked for longer ago than KEY_HELD_MS. Throws HostError service_unavailable.
+   */
+  byIds(keyIds: readonly string[]): Promise<ReadonlyMap<string, KnownKey | HostError>>;
 }
 
 export type ErasureState = 'closing' | 'destroyed' | 'erased';
@@ -47,6 +58,12 @@ export interface AskedErasure {
   readonly reason?: string;
 }
 
+/** What an erasure without a receipt waits for, and why, with names of the database's: for who operates the host. */
+export interface ErasureWait {
+  readonly kind: 'open-runs' | 'processes' | 'logs' | 'database' | 'failed';
+  readonly reason: string;
+}
+
 export interface ErasureRow {
   readonly erasureId: string;
   readonly tenant: string;
@@ -58,8 +75,12 @@ export interface ErasureRow {
   readonly asked: AskedErasure;
   readonly askedAtMs: number;
   readonly destroyedAtMs?: number;
+  /** No process opens anything with the key any more. */
+  readonly isForgotten: boolean;
   /** Signed JSON text, once `erased`. */
   readonly receipt?: string;
+  /** As it was when a process went on with it last. */
+  readonly waitsFor?: ErasureWait;
 }
 
 export interface ErasedRun {
@@ -115,13 +136,19 @@ export interface SubjectStore {
   ): Promise<readonly RunRef[]>;
   /** Destroys the key unless a run of it is open: false then. Idempotent. */
   destroy(erasure: ErasureRow): Promise<boolean>;
-  /** Time in ms until no process can open anything with the destroyed key any more; 0 or less: none can. */
+  /**
+   * Time in ms until no process begins to open anything with the destroyed key any more; 0: none does. Counted by this process,
+   * from when it saw the key destroyed: the transaction that does so may take long to be seen.
+   */
   forgottenInMs(erasure: ErasureRow): Promise<number>;
   /**
-   * Writes the table of keys anew, without what it held before. False, and nothing done, while a transaction is open that
-   * began before the key was destroyed, or one that holds the table.
+   * Rewrites the table of keys, without what it held before, unless that was done since the key was destroyed. Undefined: no
+   * session, no standby that is directly connected and no slot of the database can give out the key any more. Throws HostError
+   * service_unavailable, and internal_error: its key is not destroyed.
    */
-  overwrite(erasure: ErasureRow): Promise<boolean>;
+  overwrite(erasure: ErasureRow): Promise<ErasureWait | undefined>;
+  /** Stores what the erasure waits for, if its state is still that one. Returns the row as it is then. */
+  noteWait(erasure: ErasureRow, wait: ErasureWait): Promise<ErasureRow>;
   /** Runs of the key behind a run id, without their log's digest yet. */
   runsToDigest(
     keyId: string,

@@ -1,14 +1,14 @@
 // Erasure of one subject's data (architecture §10.1): the subject's key is closed for new runs, open runs end or the request
-// is refused, the key is destroyed, every process forgets it, the logs as they are then are digested and kept, and a receipt
-// says so. Each step is found done, or done again, by whoever goes on after a crash.
-import { HostError, codeOf } from '../rules/errors.ts';
+// is refused, the key is destroyed, no process opens anything with it, the logs as they are then are digested and kept, the
+// table of keys is rewritten, and a receipt is signed. Each step is found done, or done again, by whoever goes on after a crash.
+import { codeOf, HostError } from '../rules/errors.ts';
 import { canonicalJson } from '../rules/json.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { EMPTY_LOG_DIGEST, extendedRoots } from '../rules/log-digest.ts';
 import { principalOf } from '../rules/subject.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRef } from '../ports/runs.ts';
-import type { ErasedRun, ErasureRow } from '../ports/subjects.ts';
+import type { ErasedRun, ErasureRow, ErasureWait } from '../ports/subjects.ts';
 import type { Stores } from '../ports/stores.ts';
 import { keepLog } from '../log/erased.ts';
 import { cancelRun } from './cancel.ts';
@@ -27,6 +27,8 @@ const FORGETTING_REST_MS = 500;
 const KEPT_RUNS = 50;
 /** Runs that a receipt names; all are in its digest, and all are told by the runs themselves. */
 const NAMED_RUNS = 1_000;
+/** How many open runs, and how many reasons, a wait names. */
+const WAITED_RUNS = 5;
 
 export interface EraseRequest {
   readonly subject: string;
@@ -36,7 +38,7 @@ export interface EraseRequest {
 
 /** Goes on until this says so. */
 export interface Patience {
-  /** Asked before each round. */
+  /** Asked after each try that was not enough. */
   isOver(): boolean;
   /** Within a round. */
   isLate(): boolean;
@@ -44,8 +46,8 @@ export interface Patience {
 }
 
 /**
- * The erasure as it is when `patience` ends: `erased` with its receipt, or under way, which the keeper goes on with. Throws
- * HostError subject_not_found, and run_state_conflict: runs of the subject are open, and the request does not cancel them.
+ * The erasure as it is when `patience` ends: `erased` with its receipt, or under way with what it waits for (`waitsFor`),
+ * which the keeper goes on with. Throws HostError service_unavailable (the database does not answer), subject_not_found, and run_state_conflict: runs of the subject are open, and the request does not cancel them.
  */
 export async function eraseSubject(
   deps: EraseDeps,
@@ -72,8 +74,27 @@ export async function eraseSubject(
   }
 }
 
-/** One step after the other, from where the last one stopped. */
+/**
+ * One step after the other, from where the last one stopped. What a step throws is what the erasure waits for. Throws HostError
+ * service_unavailable: the database does not answer.
+ */
 export async function advanceErasure(
+  deps: EraseDeps,
+  erasure: ErasureRow,
+  patience: Patience,
+): Promise<ErasureRow> {
+  try {
+    return await advanced(deps, erasure, patience);
+  } catch (error) {
+    await deps.stores.ping();
+    const now = (await deps.stores.subjects.erasure(erasure.tenant, erasure.erasureId)) ?? erasure;
+    if (now.state === 'erased') return now;
+    const reason = `It cannot go on now ${whyOf(error)}`;
+    return waiting(deps, now, { wait: { kind: 'failed', reason }, error });
+  }
+}
+
+async function advanced(
   deps: EraseDeps,
   erasure: ErasureRow,
   patience: Patience,
@@ -81,45 +102,94 @@ export async function advanceErasure(
   const { subjects } = deps.stores;
   const { tenant, erasureId } = erasure;
   if (erasure.state === 'erased') return erasure;
-  if (erasure.state === 'closing' && !(await destroyed(deps, erasure, patience))) return erasure;
+  if (erasure.state === 'closing') {
+    const wait = await destroyed(deps, erasure, patience);
+    if (wait) return waiting(deps, erasure, { wait });
+  }
   const now = (await subjects.erasure(tenant, erasureId)) ?? erasure;
   if (now.state === 'erased') return now;
-  if (!(await forgotten(deps, now, patience))) return now;
-  if (!(await keepLogs(deps, now, patience))) return now;
-  // Last, and each time: whoever was killed before the receipt may have been killed before this.
-  if (!(await overwritten(deps, now, patience))) return now;
+  for (const step of AFTER_THE_KEY) {
+    const wait = await step(deps, now, patience);
+    if (wait) return waiting(deps, now, { wait });
+  }
   return subjects.finish(now, await receiptOf(deps, now));
 }
 
-/** False: runs are still open. */
-async function destroyed(
+/** Undefined: it is done. */
+type Step = (
   deps: EraseDeps,
   erasure: ErasureRow,
   patience: Patience,
-): Promise<boolean> {
+) => Promise<ErasureWait | undefined>;
+
+/** Stored where it is read, and logged when it is another thing than before. */
+async function waiting(
+  { stores, logger }: EraseDeps,
+  erasure: ErasureRow,
+  { wait, error }: { readonly wait: ErasureWait; readonly error?: unknown },
+): Promise<ErasureRow> {
+  const { erasureId, waitsFor } = erasure;
+  if (waitsFor?.kind === wait.kind && waitsFor.reason === wait.reason) return erasure;
+  const level = wait.kind === 'processes' ? 'info' : 'warn';
+  // Ids of sessions and counts may change in each round.
+  const [before, now] = [waitsFor?.reason, wait.reason].map((text) => text?.replaceAll(/\d+/g, ''));
+  if (before !== now)
+    logger[level]('an erasure waits', {
+      ...{ erasureId, for: wait.kind, reason: wait.reason },
+      ...(error === undefined ? {} : { error: causesOf(error) }),
+    });
+  return stores.subjects.noteWait(erasure, wait);
+}
+
+async function destroyed(...[deps, erasure, patience]: Parameters<Step>): ReturnType<Step> {
   const { subjects } = deps.stores;
-  for (;;) {
-    if (await subjects.destroy(erasure)) return true;
-    if (patience.isOver()) return false;
-    await endOpen(deps, erasure, patience);
+  for (let failed: readonly string[] = []; ;) {
+    if (await subjects.destroy(erasure)) return undefined;
+    if (patience.isOver()) return openRunsOf(deps, erasure, failed);
+    failed = await endOpen(deps, erasure, patience);
     await patience.rest(ROUND_REST_MS);
   }
 }
 
-/** All of them in each round: some may not end for long. */
-async function endOpen(deps: EraseDeps, erasure: ErasureRow, patience: Patience): Promise<void> {
+async function openRunsOf(
+  { stores }: EraseDeps,
+  { keyId }: ErasureRow,
+  failed: readonly string[],
+): Promise<ErasureWait> {
+  const open = await stores.subjects.openRuns(keyId, { after: '', limit: WAITED_RUNS + 1 });
+  const ids = open.slice(0, WAITED_RUNS).map(({ runId }) => runId);
+  const more = open.length > WAITED_RUNS ? ' and more' : '';
+  const said =
+    ids.length > 0 ? `Runs are open: ${ids.join(', ')}${more}.` : 'Runs have just ended.';
+  const reasons = [said, ...failed.slice(0, WAITED_RUNS)];
+  return { kind: 'open-runs', reason: reasons.join(' ') };
+}
+
+/** All of them in each round: some may not end for long. Of those that could not be asked, why. */
+async function endOpen(
+  deps: EraseDeps,
+  erasure: ErasureRow,
+  patience: Patience,
+): Promise<readonly string[]> {
+  const failed: string[] = [];
   for (let after = ''; !patience.isLate();) {
     const page = { after, limit: ROUND_RUNS };
     const open = await deps.stores.subjects.openRuns(erasure.keyId, page);
-    await Promise.all(open.map((run) => endRun(deps, erasure, run)));
+    const why = await Promise.all(open.map((run) => endRun(deps, erasure, run)));
+    failed.push(...why.filter((reason) => reason !== undefined));
     const last = open.at(-1);
-    if (!last || open.length < ROUND_RUNS) return;
+    if (!last || open.length < ROUND_RUNS) break;
     after = last.runId;
   }
+  return failed;
 }
 
-/** What cannot be reached now is asked in the next round. */
-async function endRun(deps: EraseDeps, erasure: ErasureRow, run: RunRef): Promise<void> {
+/** What cannot be reached now is asked in the next round; why, in a sentence. */
+async function endRun(
+  deps: EraseDeps,
+  erasure: ErasureRow,
+  run: RunRef,
+): Promise<string | undefined> {
   const { erasureId, cancelsOpen } = erasure;
   try {
     const row = await deps.stores.runs.find(run.tenant, run.runId);
@@ -132,48 +202,54 @@ async function endRun(deps: EraseDeps, erasure: ErasureRow, run: RunRef): Promis
       );
     }
     await deps.log.fresh(run);
+    return undefined;
   } catch (error) {
     deps.logger.info('a run of an erasure is not ended yet', {
       runId: run.runId,
       erasureId,
       code: codeOf(error) ?? 'internal_error',
     });
+    return `Run ${run.runId} cannot be ended now ${whyOf(error)}`;
   }
 }
 
-/** False: some process may still hold the key. */
-async function forgotten(
-  { stores }: EraseDeps,
-  erasure: ErasureRow,
-  patience: Patience,
-): Promise<boolean> {
+/** For the log: what was thrown, and what that came of. */
+function causesOf(error: unknown, levels = 4): string {
+  const { cause } = error as { readonly cause?: unknown };
+  const own = String(error);
+  return cause === undefined || levels === 0 ? own : `${own}: ${causesOf(cause, levels - 1)}`;
+}
+
+/** Messages of errors without a code of the host's may hold values. */
+function whyOf(error: unknown): string {
+  const code = codeOf(error);
+  return code === undefined ? '(internal_error).' : `(${code}). ${(error as Error).message}`;
+}
+
+async function forgotten(...[{ stores }, erasure, patience]: Parameters<Step>): ReturnType<Step> {
   for (;;) {
     const leftMs = await stores.subjects.forgottenInMs(erasure);
-    if (leftMs <= 0) return true;
-    if (patience.isOver()) return false;
+    if (leftMs <= 0) return undefined;
+    if (patience.isOver())
+      return {
+        kind: 'processes',
+        reason: 'Processes may still open with the key for a few seconds.',
+      };
     await patience.rest(Math.min(leftMs, FORGETTING_REST_MS));
   }
 }
 
-/** False: somebody may still see the key in the database. */
-async function overwritten(
-  { stores }: EraseDeps,
-  erasure: ErasureRow,
-  patience: Patience,
-): Promise<boolean> {
+async function overwritten(...[{ stores }, erasure, patience]: Parameters<Step>): ReturnType<Step> {
   for (;;) {
-    if (await stores.subjects.overwrite(erasure)) return true;
-    if (patience.isOver()) return false;
+    const wait = await stores.subjects.overwrite(erasure);
+    if (!wait || patience.isOver()) return wait;
     await patience.rest(ROUND_REST_MS);
   }
 }
 
-/** False: not all of them yet. Throws, when all others are kept, why one of them cannot be. */
 async function keepLogs(
-  deps: EraseDeps,
-  { keyId, erasureId }: ErasureRow,
-  patience: Patience,
-): Promise<boolean> {
+  ...[deps, { keyId, erasureId }, patience]: Parameters<Step>
+): ReturnType<Step> {
   const { subjects } = deps.stores;
   let failed: { readonly runId: string; readonly error: unknown } | undefined;
   for (let after = ''; ;) {
@@ -191,13 +267,17 @@ async function keepLogs(
     const last = runs.at(-1);
     if (!last || runs.length < KEPT_RUNS) break;
     // The next time begins with those that are left: a page of which none could be kept is passed.
-    if (kept > 0 && patience.isOver()) return false;
+    if (kept > 0 && patience.isOver())
+      return { kind: 'logs', reason: 'Logs are still being kept.' };
     after = last.runId;
   }
-  if (!failed) return true;
-  const reason = `The log of run ${failed.runId} cannot be kept: ${String(failed.error)}`;
+  if (!failed) return undefined;
+  const reason = `The log of run ${failed.runId} cannot be kept ${whyOf(failed.error)}`;
   throw new HostError(codeOf(failed.error) ?? 'internal_error', { reason }, failed.error);
 }
+
+/** The table of keys last, and each time: whoever was killed before the receipt may have been killed before this. */
+const AFTER_THE_KEY: readonly Step[] = [forgotten, keepLogs, overwritten];
 
 async function receiptOf({ stores }: EraseDeps, erasure: ErasureRow): Promise<string> {
   const { erasureId, tenant, subject, keyId, asked, askedAtMs, destroyedAtMs = 0 } = erasure;

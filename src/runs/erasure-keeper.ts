@@ -1,7 +1,7 @@
-// Goes on with erasures that a crash, or an open run, left under way, and wraps keys of
-// subjects again after the operator's key changed.
+// Goes on with erasures that have no receipt yet, and wraps keys of subjects again after the operator's key changed.
 import type { LeftErasure } from '../ports/subjects.ts';
 import { createRounds } from '../log/rounds.ts';
+import { HostError } from '../rules/errors.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
 
 /** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps again. */
@@ -14,9 +14,6 @@ export interface ErasureKeeper {
   /** Waits for the round that runs. */
   stop(): Promise<void>;
 }
-
-/** One try each: the next round comes soon. */
-const ONCE: Patience = { isOver: () => true, isLate: () => false, rest: async () => {} };
 
 export type ErasureKeeperDeps = EraseDeps & {
   /** For tests; ROUND_MS when absent. */
@@ -44,7 +41,10 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
         if (isStopped) return;
         const goOn = async () => {
           const erasure = await subjects.erasure(tenant, erasureId);
-          if (erasure) await advanceErasure(deps, erasure, twice());
+          const { waitsFor } = (erasure && (await advanceErasure(deps, erasure, twice()))) ?? {};
+          // It stands at the erasure; what fails again and again has its turn less often.
+          if (waitsFor?.kind === 'failed')
+            throw new HostError('internal_error', { reason: waitsFor.reason });
         };
         await guarded('an erasure', goOn, { erasureId });
       }
@@ -81,8 +81,8 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
   };
 }
 
-/** Open runs are asked to end once in a round. */
+/** Two tries in a round: open runs are asked to end once. */
 function twice(): Patience {
   let asked = 0;
-  return { ...ONCE, isOver: () => asked++ > 0 };
+  return { isOver: () => asked++ > 0, isLate: () => false, rest: async () => {} };
 }

@@ -1,6 +1,6 @@
 // Time in the process: its clock, a rest that an abort ends, work that has a limit, what is left of one, waiting for what
-// is told, and the pace of trying again. By the monotonic clock: a clock that is set moves nothing. Not here is what the
-// platform has: a signal that ends by itself (AbortSignal.timeout), a tick (setInterval), and a timer (setTimeout) of
+// is told, and the pace of trying again. By the monotonic clock: a clock that is set moves
+// nothing but the age of a Moment. Not here is what the platform has: a signal that ends by itself (AbortSignal.timeout), a tick (setInterval), and a timer (setTimeout) of
 // something that others restart or call off.
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -45,6 +45,20 @@ export function abortAfter(
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(reason), ms);
   return { signal: limit.signal, clear: () => clearTimeout(timer) };
+}
+
+/**
+ * A point in time, for what must not be used for too long: the monotonic clock may stop while a machine sleeps, and the wall
+ * clock may be set in either direction.
+ */
+export class Moment {
+  readonly #monotonicMs = performance.now();
+  readonly #wallMs = Date.now();
+
+  /** The larger of what both clocks show since then, in ms. */
+  agoMs(): number {
+    return Math.max(performance.now() - this.#monotonicMs, Math.abs(Date.now() - this.#wallMs));
+  }
 }
 
 /** What is left of a limit that begins now. */

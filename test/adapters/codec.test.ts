@@ -128,7 +128,8 @@ const RUN = { type: 'workflow', namespace: 'default', workflowId: 'run-1' } as c
 const AWAY = new HostError('service_unavailable');
 /** A subject with one run, whose database is there, or not. */
 function subjectOf(runId: string) {
-  const alive = { kind: 'alive', keyId: 'sk-1', key: sealingKey(newSecret()) } as const;
+  const key = sealingKey(newSecret());
+  const alive = { kind: 'alive', keyId: 'sk-1', key, mayOpen: () => true } as const;
   let now: KnownKey = alive;
   const state = { isAway: false, asked: 0 };
   const answer = async <Known>(known: Known): Promise<Known> => {
@@ -140,6 +141,7 @@ function subjectOf(runId: string) {
     ofRun: (asked) => answer(asked === runId ? now : undefined),
     toSeal: async () => now,
     byId: () => answer(now),
+    byIds: async (keyIds) => new Map(keyIds.map((keyId) => [keyId, now])),
   };
   const destroy = () => (now = { kind: 'destroyed', keyId: 'sk-1', atMs: 1 });
   return { state, subjects, destroy };

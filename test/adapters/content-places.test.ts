@@ -40,7 +40,7 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   contents: { ...ids('tenant_id', 'hash'), bytes: 'sealed' },
   subject_erasures: {
     ...ids('erasure_id', 'tenant_id', 'subject', 'key_id', 'state'),
-    ...{ asked: 'host', receipt: 'host' },
+    ...{ asked: 'host', waits_for: 'host', receipt: 'host' },
   },
   subject_keys: ids('key_id', 'tenant_id', 'subject', 'state', 'wrapped'),
   subject_runs: ids('run_id', 'tenant_id', 'key_id', 'session_id'),

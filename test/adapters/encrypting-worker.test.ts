@@ -36,7 +36,7 @@ const db = {
     away = 0;
     if (text.includes('FROM runs'))
       return [{ subject_key: String(values[0]).startsWith(ANNAS) ? 'sk' : null }];
-    return [{ wrapped: SECRET, destroyed_at_ms: null }];
+    return [{ key_id: 'sk', wrapped: SECRET, destroyed_at_ms: null }];
   },
   listen: async (_channel: string, callback: (keyId: string) => void) => void (forget = callback),
   onReconnect: () => () => undefined,

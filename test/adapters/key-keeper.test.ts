@@ -97,6 +97,7 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
       listen: (channel, callback) => db.listen(channel, callback),
       onReconnect: (callback) => db.onReconnect(callback),
       close: () => db.close(),
+      maintain: (text, limits) => db.maintain(text, limits),
       transaction: (work, limitMs) => db.transaction(work, limitMs),
       query: (text, values) =>
         isDead ? Promise.reject(new Error('dead')) : db.query(text, values),

@@ -53,6 +53,7 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
           }),
         limitMs,
       ),
+    maintain: (statement, limits) => db.maintain(statement, limits),
     listen: (channel, callback) => db.listen(channel, callback),
     onReconnect: (callback) => db.onReconnect(callback),
     close: () => db.close(),
@@ -218,7 +219,7 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
         ? Promise.reject(new HostError('content_missing', { reason: 'The disk says no.' }))
         : stores.content.putAll(values);
     const deps = {
-      stores: { ...stores, content: { ...stores.content, putAll } },
+      ...{ stores: { ...stores, content: { ...stores.content, putAll } }, logger: quietLogger },
     } as unknown as EraseDeps;
     // As the keeper does: one look, and one more.
     const advance = async () => {
@@ -226,13 +227,52 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
       const patience = { isOver: () => looks++ > 0, isLate: () => false, rest: takes };
       const { tenant, erasureId } = begun.erasure;
       const erasure = (await stores.subjects.erasure(tenant, erasureId)) ?? begun.erasure;
-      return advanceErasure(deps, erasure, patience).catch((error: unknown) => error);
+      return (await advanceErasure(deps, erasure, patience)).waitsFor;
     };
-    const reason = `The log of run ${lost[0]} cannot be kept: HostError: The disk says no.`;
-    await expect.poll(advance, { timeout: patient(30_000) }).toMatchObject({ message: reason });
+    const reason = `It cannot go on now (content_missing). The log of run ${lost[0]} cannot be kept (content_missing). The disk says no.`;
+    await expect.poll(advance, { timeout: patient(30_000) }).toEqual({ kind: 'failed', reason });
     const kept = await db.query('SELECT run_id FROM erased_runs WHERE run_id = ANY($1::text[])', [
       ids,
     ]);
     expect(kept).toHaveLength(10);
+  });
+
+  it('a step that fails is what its erasure waits for, in the words of the error', async () => {
+    const subjectKey = (await stores.subjects.keyFor('default', { subject: 'unsigned' })) ?? '';
+    await stores.subjects.beginErasure('default', 'unsigned', {
+      ...{ asked: { by: 'tester' }, cancelsOpen: true },
+    });
+    const left = await stores.subjects.unfinished({ limit: 100 });
+    const found = await Promise.all(
+      left.map(({ tenant, erasureId }) =>
+        stores.subjects.erasure(tenant, erasureId).catch(() => undefined),
+      ),
+    );
+    const erasure = found.find((each) => each?.keyId === subjectKey);
+    if (!erasure) throw new Error('not begun');
+    let isAway = false;
+    const sign = () =>
+      Promise.reject(new HostError('key_unavailable', { reason: 'The key "k" is not there.' }));
+    const ping = async () => {
+      if (isAway) throw new HostError('service_unavailable');
+    };
+    const deps = {
+      ...{ stores: { ...stores, ping, subjects: { ...stores.subjects, sign } } },
+      logger: quietLogger,
+    } as unknown as EraseDeps;
+    const patience = { isOver: () => false, isLate: () => false, rest: takes };
+    const told = {
+      kind: 'failed',
+      reason: 'It cannot go on now (key_unavailable). The key "k" is not there.',
+    };
+    expect((await advanceErasure(deps, erasure, patience)).waitsFor).toEqual(told);
+    const { tenant, erasureId } = erasure;
+    expect((await stores.subjects.erasure(tenant, erasureId))?.waitsFor).toEqual(told);
+    isAway = true;
+    await expect(advanceErasure(deps, erasure, patience)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+    const done = await advanceErasure({ ...deps, stores }, erasure, patience);
+    expect([done.state, done.waitsFor]).toEqual(['erased', undefined]);
   });
 });

@@ -1,12 +1,7 @@
 // An erasure by a process that dies before each of its steps (architecture §10.1): its run is readable, or it is erased with
 // a receipt by the next process. Temporal is played; what SIGKILL does to a host is in test/acceptance/erasure.test.ts.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  openDatabase,
-  openStores,
-  storesOn,
-  type OpenDatabase,
-} from '../../src/adapters/postgres/index.ts';
+import { openStores } from '../../src/adapters/postgres/index.ts';
 import {
   advanceErasure,
   eraseSubject,
@@ -29,9 +24,6 @@ const LIMIT_MS = patient(300_000);
 const TENANT = 'default';
 const CALLER = { tenant: TENANT, subject: subjectOf('api-key', TENANT, 'tester'), scopes: [] };
 const KEYS = [{ id: 'k', key: new Uint8Array(32).fill(3) }];
-/** How far behind the true time the database's clock begins, and how much later it is after each rest, in ms. */
-const BEHIND_MS = 120_000;
-const REST_MS = 7_000;
 
 const postgres = await sharePostgres();
 afterAll(async () => {
@@ -46,22 +38,15 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     keyHeldMs: number;
   };
   let stores: Stores;
-  let db: OpenDatabase['db'];
   /** Runs that the played Temporal has ended, whichever process asked for that. */
   const endedRuns = new Set<string>();
 
   beforeAll(async () => {
     if ('missing' in postgres) throw new Error(postgres.missing);
     const database = { kind: 'postgres', url: await postgres.createDatabase() } as const;
-    // No key is used without asking: by the true time none of them would be forgotten yet.
+    // No key is used without asking, and so none has to be forgotten.
     options = { database, masterKeys: KEYS, logger: quietLogger, keyHeldMs: 0 };
-    const opened = await openDatabase(database, quietLogger);
-    stores = await storesOn(opened, options);
-    ({ db } = opened);
-    // Nobody waits until a key is forgotten: time passes while somebody rests.
-    await db.query('CREATE TABLE played_clock AS SELECT 0::bigint AS behind_ms');
-    await db.query(`CREATE OR REPLACE FUNCTION openwop_now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
-      $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - (SELECT behind_ms FROM played_clock) $$`);
+    stores = await openStores(options);
   });
   beforeEach(() => endedRuns.clear());
   afterAll(async () => stores?.close());
@@ -69,15 +54,11 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   const patience: Patience = {
     isOver: () => false,
     isLate: () => false,
-    rest: async () =>
-      void (await db.query('UPDATE played_clock SET behind_ms = behind_ms - $1::bigint', [
-        REST_MS,
-      ])),
+    rest: async () => {},
   };
 
   /** An open run of the subject, with words of it in its input and in its log. */
   async function openRun(subject: string): Promise<RunRef> {
-    await db.query('UPDATE played_clock SET behind_ms = $1', [BEHIND_MS]);
     const subjectKey = await stores.subjects.keyFor(TENANT, { subject });
     const run = newRun(subjectKey === undefined ? {} : { subjectKey });
     const input = { ...run.input, variables: { order: word('input') } };

@@ -206,6 +206,7 @@ describe('keys that are held', () => {
       const deaf: Db = {
         query: (text, values) => db.query(text, values),
         transaction: (work, limitMs) => db.transaction(work, limitMs),
+        maintain: (text, limits) => db.maintain(text, limits),
         listen: async () => undefined,
         onReconnect: () => () => undefined,
         close,
@@ -225,42 +226,127 @@ describe('keys that are held', () => {
     },
   );
 
-  it('for five seconds by default, and an erasure waits for one more', async () => {
+  it('for five seconds by default, whichever clock shows it, and an erasure waits for one more', async () => {
     const key = wrapped(OLD, placeOfKey('k'), newSecret());
     let reads = 0;
     const db = {
       query: async (text: string) =>
         text.includes('FROM subject_keys')
-          ? [{ wrapped: key, destroyed_at_ms: null, reads: ++reads }]
-          : [{ now_ms: 1_000 }],
+          ? [{ key_id: 'k', wrapped: key, destroyed_at_ms: null, reads: ++reads }]
+          : [],
       listen: async () => undefined,
       onReconnect: () => () => undefined,
     } as unknown as Db;
     const keys = await createSubjectKeys(db, [OLD]);
-    const clock = vi.spyOn(performance, 'now');
+    const monotonic = vi.spyOn(performance, 'now');
+    const wall = vi.spyOn(Date, 'now');
     try {
-      for (const [nowMs, readsThen] of [
-        [0, 1],
-        [KEY_HELD_MS - 1, 1],
-        [KEY_HELD_MS, 2],
+      // A machine that slept knows it by one of its clocks alone; setting a clock back makes no key fresh.
+      for (const [monotonicMs, wallMs, readsThen] of [
+        [0, 0, 1],
+        [KEY_HELD_MS - 1, 0, 1],
+        [KEY_HELD_MS, 0, 2],
+        [KEY_HELD_MS, KEY_HELD_MS, 3],
+        [KEY_HELD_MS, 0, 4],
+        [KEY_HELD_MS, 1, 4],
       ] as const) {
-        clock.mockReturnValue(nowMs);
+        monotonic.mockReturnValue(monotonicMs);
+        wall.mockReturnValue(wallMs);
         await keys.byId('k');
         expect(reads).toBe(readsThen);
       }
     } finally {
-      clock.mockRestore();
+      monotonic.mockRestore();
+      wall.mockRestore();
     }
     expect(KEY_HELD_MS).toBe(5_000);
-    const destroyed = { destroyedAtMs: 1_000 } as ErasureRow;
-    expect(await createSubjectStore(db, ringOf([OLD])).forgottenInMs(destroyed)).toBe(6_000);
+    // Counted from when this process saw it destroyed, by its own clock.
+    const subjects = createSubjectStore(db, ringOf([OLD]));
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+    try {
+      const destroyed = { erasureId: 'e', destroyedAtMs: 0, isForgotten: false } as ErasureRow;
+      expect(await subjects.forgottenInMs(destroyed)).toBe(6_000);
+      clock.mockReturnValue(5_999);
+      expect(await subjects.forgottenInMs(destroyed)).toBe(1);
+      clock.mockReturnValue(6_000);
+      expect(await subjects.forgottenInMs(destroyed)).toBe(0);
+      const another = createSubjectStore(db, ringOf([OLD]));
+      expect(await another.forgottenInMs({ ...destroyed, isForgotten: true })).toBe(0);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  // [I85]
+  it('who had a key before it waited for long opens nothing with it', async () => {
+    const db = {
+      query: async () => [
+        { key_id: 'k', wrapped: wrapped(OLD, placeOfKey('k'), newSecret()), destroyed_at_ms: null },
+      ],
+      listen: async () => undefined,
+      onReconnect: () => () => undefined,
+    } as unknown as Db;
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+    try {
+      const seals = createSeals(await createSubjectKeys(db, [OLD]));
+      const seal = await seals.ofKey('k');
+      const sealed = seal.text('p', '"said"');
+      const open = await seals.opener([sealed]);
+      clock.mockReturnValue(1.1 * KEY_HELD_MS - 1);
+      expect([open('p', sealed), seal.open('p', sealed)]).toEqual([
+        { text: '"said"' },
+        { text: '"said"' },
+      ]);
+      // Sooner than an erasure gives its receipt.
+      clock.mockReturnValue(1.1 * KEY_HELD_MS);
+      for (const opens of [open, seal.open])
+        expect(() => opens('p', sealed)).toThrow(
+          expect.objectContaining({ code: 'service_unavailable' }),
+        );
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  // [I85]
+  it('several are asked for by one question, and what one answered late is asked again', async () => {
+    const ids = Array.from({ length: 200 }, (_, at) => `k${at}`);
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+    let [questions, nowMs, destroyedAfter] = [0, 0, 1];
+    const db = {
+      query: async (_text: string, [asked]: [string[]]) => {
+        const isDestroyed = questions++ >= destroyedAfter;
+        const rows = asked.map((key_id) => ({
+          key_id,
+          wrapped: isDestroyed ? null : wrapped(OLD, placeOfKey(key_id), newSecret()),
+          destroyed_at_ms: isDestroyed ? 1 : null,
+        }));
+        clock.mockReturnValue((nowMs += KEY_HELD_MS));
+        return rows;
+      },
+      listen: async () => undefined,
+      onReconnect: () => () => undefined,
+    } as unknown as Db;
+    try {
+      const keys = await createSubjectKeys(db, [OLD]);
+      // What the database said before they were destroyed comes too late to open with.
+      const known = [...(await keys.byIds(ids)).values()];
+      expect(known.filter((each) => 'kind' in each && each.kind === 'destroyed')).toEqual(known);
+      expect([known.length, questions]).toEqual([ids.length, 2]);
+      [questions, destroyedAfter] = [0, Infinity];
+      expect(await codeThrownBy(keys.byIds(['slow']))).toBe('service_unavailable');
+      expect(questions).toBe(3);
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   // [I101]
   it('to seal with a key that was met asks nobody; to open with it does, after a word may have been missed', async () => {
     const key = wrapped(OLD, placeOfKey('k'), newSecret());
-    const destroyed = { wrapped: null, destroyed_at_ms: 1 };
-    let row: object | undefined = { wrapped: key, destroyed_at_ms: null };
+    const alive = { key_id: 'k', wrapped: key, destroyed_at_ms: null };
+    const destroyed = { key_id: 'k', wrapped: null, destroyed_at_ms: 1 };
+    let row: object | undefined = alive;
     let [reconnect, heard]: [() => void, (keyId: string) => void] = [() => {}, () => {}];
     const db = {
       query: async () => {
@@ -279,12 +365,12 @@ describe('keys that are held', () => {
     expect(await keys.toSeal('k')).toMatchObject({ kind: 'alive' });
     expect(await codeThrownBy(keys.byId('k'))).toBe('service_unavailable');
     // What it missed while it was not connected it asks for when it is again: it holds nothing of that key then.
-    row = { key_id: 'k', ...destroyed };
+    row = destroyed;
     reconnect();
     await expect.poll(() => keys.toSeal('k')).toMatchObject({ kind: 'destroyed' });
     expect(await keys.byId('k')).toMatchObject({ kind: 'destroyed' });
     // One that heard of it holds nothing of the key.
-    row = { wrapped: key, destroyed_at_ms: null };
+    row = alive;
     const other = await createSubjectKeys(db, [OLD]);
     await other.byId('k');
     row = undefined;

@@ -3,9 +3,12 @@ import type { Row } from './mutants.ts';
 
 const KEYS = 'src/adapters/postgres/subject-keys.ts';
 const SUBJECTS = 'src/adapters/postgres/subject-store.ts';
+const TABLE = 'src/adapters/postgres/key-table.ts';
+const SEALS = 'src/adapters/postgres/seals.ts';
 const SEALED_ROWS = 'src/adapters/postgres/rows.ts';
 const MIGRATE = 'src/adapters/postgres/migrate.ts';
 const OF_SUBJECTS = 'test/adapters/subjects.test.ts';
+const OF_TABLE = 'test/adapters/key-table.test.ts';
 const OF_ERASING = 'test/acceptance/erasure.test.ts';
 const OF_FORKS = 'test/acceptance/erasure-forks.test.ts';
 const OF_PLACES = 'test/adapters/content-places.test.ts';
@@ -16,7 +19,11 @@ export const OF_ERASURE: readonly Row[] = [
     [SEALED_ROWS, 'return atRest(seal, { place, json: payload, kept });', 'return payload;'],
     [OF_ERASING, 'planted is left'],
   ],
-  [85, [KEYS, 'sinceMs - held.sinceMs <', 'sinceMs * 0 <'], [OF_SUBJECTS, 'without a word of it']],
+  [
+    85,
+    [KEYS, 'held.asked.agoMs() <', '0 * held.asked.agoMs() <'],
+    [OF_SUBJECTS, 'without a word of it'],
+  ],
   [
     86,
     [MIGRATE, 'name text NOT NULL, digest', 'name text NOT NULL, said text, digest'],
@@ -41,4 +48,33 @@ export const OF_ERASURE: readonly Row[] = [
     ['src/adapters/postgres/cohort-store.ts', "'r.subject_key IS NULL',", ''],
     [OF_FORKS, 'takes a run of a subject'],
   ],
+  [85, [KEYS, 'asked.agoMs() <= ANSWER_LIMIT_MS', 'true'], [OF_SUBJECTS, 'several are asked']],
+  [85, [SUBJECTS, '!deadline.isOver()', 'false'], [OF_SUBJECTS, 'for five seconds']],
+  [85, [SEALS, '!known.mayOpen()', 'false'], [OF_SUBJECTS, 'waited for long']],
+  [102, [TABLE, 'told && told.bound <= bound', 'told'], [OF_TABLE, 'removed for one']],
+  [102, [TABLE, 'after.frozen < bound', 'after.frozen < 0'], [OF_TABLE, 'the database alone']],
+  [102, [TABLE, 'xid !== null && fullXid(xid, next) < bound', 'false'], [OF_TABLE, 'sees the key']],
+  [102, [TABLE, 'isBefore(xmin, next) || ', ''], [OF_TABLE, 'sees the key']],
+  [102, [TABLE, ' || isBefore(xid, next)', ''], [OF_TABLE, 'a prepared transaction']],
+  [
+    102,
+    [TABLE, 'after.file === before.file', 'after.file === -1'],
+    [OF_TABLE, 'does not rewrite the table subject|database does not'],
+  ],
+  [
+    102,
+    [TABLE, 'reasons.length === 0 ? undefined', 'reasons.length < 9 ? undefined'],
+    [OF_TABLE, 'can hand out'],
+  ],
+  [102, [TABLE, 'state IS NULL OR replay_lsn', 'replay_lsn'], [OF_TABLE, 'a standby: ']],
+  [102, [TABLE, 'replay_lsn < lsn OR ', ''], [OF_TABLE, 'a standby: ']],
+  [102, [TABLE, 'NOT active AND ', 'false AND '], [OF_TABLE, 'a standby: ']],
+  [
+    102,
+    [TABLE, 'row.bound > row.next ? 0 : row.bound', 'row.bound'],
+    [OF_TABLE, 'of another database'],
+  ],
+  [102, [TABLE, ' AND written_lsn <= pg_current_wal_lsn()', ''], [OF_TABLE, 'of another database']],
+  [102, [SUBJECTS, 'xids_so_far = ${XIDS_SO_FAR}', 'xids_so_far = 0'], [OF_TABLE, 'sees the key']],
+  [102, [TABLE, 'AND (xids_so_far <= $1', 'AND ($1 > 0'], [OF_TABLE, 'none after it']],
 ];

@@ -16,7 +16,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Counts>>> = {
   'test/acceptance/cohort-builds.test.ts': { host: 5 },
   // Each ends keys for all that is in the database.
   'test/adapters/subjects.test.ts': { database: 6 },
-  'test/runs/erasure-keeper.test.ts': { database: 9 },
+  'test/runs/erasure-keeper.test.ts': { database: 8 },
   // What was killed is started again, and so is one that found its database away: a few more by chance.
   'test/faults/sigkill-rounds.test.ts': { program: 8 },
   'test/faults/processes.test.ts': { program: 10 },

@@ -48,6 +48,10 @@ export function steppedDb(db: Db, steps: () => Steps): Db {
     listen: (channel, callback) => db.listen(channel, callback),
     onReconnect: (callback) => db.onReconnect(callback),
     query: stepped(db),
+    async maintain(text, limits) {
+      await steps().step();
+      await db.maintain(text, limits);
+    },
     transaction: (work, limitMs) =>
       db.transaction(async (tx) => {
         const result = await work({ script: (text) => tx.script(text), query: stepped(tx) });

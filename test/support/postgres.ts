@@ -4,11 +4,11 @@ import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
-import { chown, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { chown, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { patient } from './machine.ts';
@@ -30,6 +30,14 @@ export interface TestPostgres {
   thaw(): Promise<void>;
   /** On the same port and folder. */
   restart(): Promise<void>;
+  /** A standby that reads this server's log through the slot, which it makes, and says what its sessions see. */
+  standby(slot: string): Promise<TestStandby>;
+  stop(): Promise<void>;
+}
+
+export interface TestStandby {
+  /** URL of what is there under the same URL of the server that it follows. */
+  urlOf(url: string): string;
   stop(): Promise<void>;
 }
 
@@ -105,7 +113,8 @@ async function findBinaries(): Promise<string | undefined> {
     .map((version) => join(base, version, 'bin'));
   for (const dir of [...(process.env.PATH ?? '').split(':'), ...packaged]) {
     const found = await run(join(dir, 'initdb'), ['--version']).catch(() => undefined);
-    if (found) return dir;
+    // A link may stand for one program of those that lie beside it.
+    if (found) return dirname(await realpath(join(dir, 'initdb')));
   }
   return undefined;
 }
@@ -140,7 +149,7 @@ interface ClusterOptions {
   readonly settings: Settings;
 }
 
-class Cluster implements TestPostgres {
+class Cluster implements TestPostgres, TestStandby {
   readonly #options: ClusterOptions;
   #server: ChildProcess | undefined;
   /** Kept from the first start on: it is part of what was told. */
@@ -218,6 +227,32 @@ class Cluster implements TestPostgres {
     } catch {
       return false;
     }
+  }
+
+  async standby(slot: string): Promise<TestStandby> {
+    const { bin, owner } = this.#options;
+    const dir = await makeFolder(owner);
+    const data = join(dir, 'data');
+    const own = { hot_standby_feedback: 'on', wal_receiver_status_interval: '1' };
+    const settings = { ...this.#options.settings, ...own };
+    const copy = new Cluster({ ...this.#options, dir, data, settings });
+    try {
+      const from = ['-d', this.#url('postgres'), '-D', data];
+      await run(join(bin, 'pg_basebackup'), [...from, '-R', '-C', '-S', slot, '-c', 'fast', '-N'], {
+        ...{ ...owner, cwd: dir },
+      });
+      await copy.restart();
+    } catch (error) {
+      await copy.stop();
+      throw error;
+    }
+    return copy;
+  }
+
+  urlOf(url: string): string {
+    const here = new URL(url);
+    here.port = String(this.#port);
+    return here.href;
   }
 
   async stop(): Promise<void> {

@@ -62,6 +62,7 @@ const PROCESSES = [
   'acceptance/run-bundle.test.ts',
   'acceptance/upgrade-check.test.ts',
   'adapters/dev-server.test.ts',
+  'adapters/key-table.test.ts',
   'adapters/postgres-dying.test.ts',
   'adapters/postgres-expiring.test.ts',
   'adapters/postgres-faults.test.ts',

@@ -30,6 +30,14 @@ export interface Db extends Queries {
     work: (tx: Transaction) => Promise<Result>,
     limitMs?: number,
   ): Promise<Result>;
+  /**
+   * A statement of upkeep that no transaction may hold (VACUUM), with limits of its own in ms: for the locks that it needs
+   * (isLockTimeout), and in all; `close` ends it. PGlite, where nobody else is, has no limit.
+   */
+  maintain(
+    text: string,
+    limits: { readonly lockMs: number; readonly limitMs: number },
+  ): Promise<void>;
   /** Calls back for every NOTIFY on the channel, also those of other processes. Resolves when it is listening. */
   listen(channel: string, callback: (payload: string) => void): Promise<void>;
   /** Calls back when notifications may have been missed and come again. */

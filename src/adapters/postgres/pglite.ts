@@ -197,6 +197,10 @@ class PgliteClient implements Db {
     }
   }
 
+  async maintain(text: string): Promise<void> {
+    await this.#send({ op: 'query', text, values: [] });
+  }
+
   async listen(channel: string, callback: (payload: string) => void): Promise<void> {
     const listeners = this.#listeners.get(channel) ?? new Set();
     const first = listeners.size === 0;

@@ -26,6 +26,8 @@ const STATEMENT_LIMIT_MS = 10_000;
 /** Longest wait in ms for an answer, for a server that says nothing at all; then the connection is given up. */
 const ANSWER_LIMIT_MS = 12_000;
 const IDLE_CONNECTION_MS = 30_000;
+/** How often, in ms, the server looks whether who asked for upkeep is still there. */
+const GONE_CLIENT_MS = 1_000;
 
 const INT8 = 20;
 const types: pg.CustomTypesConfig = {
@@ -109,6 +111,7 @@ class PoolDb implements Db {
   readonly #pool: pg.Pool;
   readonly #listener: PgListener;
   readonly #answerLimitMs: number;
+  readonly #maintaining = new Set<pg.PoolClient>();
   #closed: Promise<void> | undefined;
 
   constructor(pool: pg.Pool, listener: PgListener, answerLimitMs: number) {
@@ -139,9 +142,7 @@ class PoolDb implements Db {
     work: (tx: Transaction) => Promise<Result>,
     limitMs?: number,
   ): Promise<Result> {
-    const client = await this.#pool.connect().catch((error: unknown) => {
-      throw databaseError(error);
-    });
+    const client = await this.#connect();
     let broken: Error | undefined;
     const answerMs = Math.max(this.#answerLimitMs, limitMs ?? 0);
     const say = <Row>(text: string, values?: readonly SqlValue[]): Promise<Row[]> =>
@@ -170,6 +171,32 @@ class PoolDb implements Db {
     }
   }
 
+  #connect(): Promise<pg.PoolClient> {
+    return this.#pool.connect().catch((error: unknown) => {
+      throw databaseError(error);
+    });
+  }
+
+  async maintain(
+    text: string,
+    { lockMs, limitMs }: { readonly lockMs: number; readonly limitMs: number },
+  ): Promise<void> {
+    const client = await this.#connect();
+    this.#maintaining.add(client);
+    try {
+      const answerMs = limitMs + this.#answerLimitMs;
+      const say = (statement: string) => ask(client, { text: statement, limitMs: answerMs });
+      await say(`SET lock_timeout = ${Math.trunc(lockMs)}`);
+      await say(`SET statement_timeout = ${Math.trunc(limitMs)}`);
+      // The server ends what nobody waits for any more, where it can see that.
+      await say(`SET client_connection_check_interval = ${GONE_CLIENT_MS}`).catch(() => undefined);
+      await say(text);
+    } finally {
+      // With its limits nobody else is to have it.
+      if (this.#maintaining.delete(client)) client.release(true);
+    }
+  }
+
   listen(channel: string, callback: (payload: string) => void): Promise<void> {
     return this.#listener.listen(channel, callback);
   }
@@ -179,6 +206,8 @@ class PoolDb implements Db {
   }
 
   close(): Promise<void> {
+    for (const client of this.#maintaining) client.release(true);
+    this.#maintaining.clear();
     this.#closed ??= Promise.all([this.#listener.close(), this.#pool.end()]).then(() => undefined);
     return this.#closed;
   }

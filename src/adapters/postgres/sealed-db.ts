@@ -7,6 +7,7 @@ export function withSeals(db: Db, seals: Seals): SealedDb {
     seals,
     query: (text, values) => db.query(text, values),
     transaction: (work, limitMs) => db.transaction(work, limitMs),
+    maintain: (text, limits) => db.maintain(text, limits),
     listen: (channel, callback) => db.listen(channel, callback),
     onReconnect: (callback) => db.onReconnect(callback),
     close: () => db.close(),

@@ -2,8 +2,8 @@
 // names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
 import { HostError } from '../../rules/errors.ts';
-import { toldOr, unreadableFor, type Unreadable } from '../../rules/unreadable.ts';
-import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
+import { toldOr, type Unreadable } from '../../rules/unreadable.ts';
+import type { KnownKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
 
 const MARK = '~';
@@ -117,14 +117,15 @@ function partsOf(text: string): Parts | undefined {
   };
 }
 
-function sealOf(keyId: string, key: SealingKey): Seal {
+function sealOf(known: Extract<KnownKey, { kind: 'alive' }>): Seal {
+  const { keyId, key } = known;
   const bytes = (place: string, plain: Uint8Array) => sealBytes(key, { place, bytes: plain });
   return {
     keyId,
     bytes,
     open(place, text) {
       const parts = partsOf(text);
-      return parts ? opened(place, parts, { kind: 'alive', keyId, key }) : { text };
+      return parts ? opened(place, parts, known) : { text };
     },
     text(place, plain, kept = '') {
       const sealed = bytes(place, new TextEncoder().encode(plain));
@@ -136,6 +137,8 @@ function sealOf(keyId: string, key: SealingKey): Seal {
 
 function opened(place: string, { sealed, kept, keyId }: Parts, known: KnownKey): Opened {
   if (known.kind === 'destroyed') return { text: kept, erasedAtMs: known.atMs };
+  // Whoever waited since it was asked for, for a lock or a connection, does not know whether it was destroyed.
+  if (!known.mayOpen()) throw new HostError('service_unavailable', { part: 'database' });
   const bytes = new Uint8Array(Buffer.from(sealed, 'base64url'));
   const plain = unseal(known.key.rest, { place, bytes });
   if (!plain)
@@ -148,7 +151,7 @@ function opened(place: string, { sealed, kept, keyId }: Parts, known: KnownKey):
 export function createSeals(keys: SubjectKeys): Seals {
   const alive = (known: KnownKey): Seal => {
     if (known.kind === 'destroyed') throw subjectErased(known.keyId);
-    return sealOf(known.keyId, known.key);
+    return sealOf(known);
   };
   return {
     async ofRun(runId) {
@@ -157,28 +160,22 @@ export function createSeals(keys: SubjectKeys): Seals {
     },
     ofKey: async (keyId) => alive(await keys.byId(keyId)),
     async opener(texts) {
-      const known = new Map<string, KnownKey | HostError>();
+      const named = new Set<string>();
       for (const text of texts) {
         const parts = text ? partsOf(text) : undefined;
-        if (parts && !known.has(parts.keyId))
-          known.set(parts.keyId, await keys.byId(parts.keyId).catch(faultOfKey));
+        if (parts) named.add(parts.keyId);
       }
+      const known = await keys.byIds([...named]);
       return (place, text) => {
         const parts = partsOf(text);
         const key = parts && known.get(parts.keyId);
         if (parts && !key)
           throw new HostError('internal_error', { reason: 'A key was not asked for.' });
-        if (key instanceof HostError) throw key;
+        if (key && 'code' in key) throw key;
         return parts && key ? opened(place, parts, key) : { text };
       };
     },
   };
-}
-
-/** Of one key alone; where no key could be asked for, nothing is known of any. */
-function faultOfKey(error: unknown): HostError {
-  if (error instanceof HostError && unreadableFor(error)) return error;
-  throw error;
 }
 
 /** Places of sealed texts: bound into them, so that none opens in the place of another. */

@@ -1,15 +1,22 @@
 // The keys of subjects as this process knows them (architecture §10.1). What it holds in memory it asks the database for
-// again after KEY_HELD_MS, and at once when it hears that a key was destroyed: behind that time nobody opens anything with
-// a destroyed key, whatever it missed.
+// again after KEY_HELD_MS, and at once when it hears that a key was destroyed: after that time nobody begins to open anything
+// with a destroyed key, whatever it missed.
 import { HostError } from '../../rules/errors.ts';
 import type { HostKey } from '../../ports/keys.ts';
 import type { KnownKey, SealingKey, SubjectKeys } from '../../ports/subjects.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
 import { Recent } from '../../system/recent.ts';
+import { Moment } from '../../system/time.ts';
 import { sealingKey, unseal, wrap } from '../../system/sealing.ts';
 import type { Db } from './db.ts';
 
 /** How long, in ms, a key is used to open with before the database is asked again. */
 export const KEY_HELD_MS = 5_000;
+/** A question for keys may take so long, in ms, that what it says is asked again; so often at most. */
+const ANSWER_LIMIT_MS = 1_000;
+const MAX_QUESTIONS = 3;
+/** A key that was given out is opened with for a tenth longer than it is held: half of what an erasure waits for more. */
+const OPENS_SHARE = 1.1;
 /** Runs whose key is remembered, or that they have none. */
 const REMEMBERED_RUNS = 10_000;
 /** Keys held at once. */
@@ -50,8 +57,8 @@ export function placeOfKey(keyId: string): string {
 
 interface Held {
   readonly known: KnownKey;
-  /** By the process' own clock, from before the database was asked; -Infinity: nothing is opened with it unasked. */
-  readonly sinceMs: number;
+  /** From before the database was asked; undefined: nothing is opened with it unasked. */
+  readonly asked: Moment | undefined;
 }
 
 class HeldKeys implements SubjectKeys {
@@ -60,7 +67,7 @@ class HeldKeys implements SubjectKeys {
   readonly #heldMs: number;
   readonly #keys = new Recent<string, Held>(REMEMBERED_KEYS);
   readonly #runs = new Recent<string, string | undefined>(REMEMBERED_RUNS);
-  #subjects: { readonly are: boolean; readonly sinceMs: number } | undefined;
+  #subjects: { readonly are: boolean; readonly asked: Moment } | undefined;
 
   constructor(db: Db, masters: readonly HostKey[], heldMs: number) {
     this.#db = db;
@@ -80,7 +87,7 @@ class HeldKeys implements SubjectKeys {
     const keyIds: string[] = [];
     this.#keys.update((keyId, { known }) => {
       if (known.kind === 'alive') keyIds.push(keyId);
-      return { known, sinceMs: -Infinity };
+      return { known, asked: undefined };
     });
     if (keyIds.length === 0) return;
     const destroyed = await this.#db.query<{ key_id: string }>(
@@ -101,23 +108,46 @@ class HeldKeys implements SubjectKeys {
   }
 
   async byId(keyId: string): Promise<KnownKey> {
-    const held = this.#keys.get(keyId);
-    const sinceMs = performance.now();
-    if (held && (held.known.kind === 'destroyed' || sinceMs - held.sinceMs < this.#heldMs))
-      return held.known;
-    const known = await this.#read(keyId);
-    this.#keys.set(keyId, { known, sinceMs });
+    const known = (await this.byIds([keyId])).get(keyId);
+    if (!known || 'code' in known) throw known ?? new HostError('internal_error');
     return known;
+  }
+
+  async byIds(keyIds: readonly string[]): Promise<ReadonlyMap<string, KnownKey | HostError>> {
+    for (let questions = 0; questions < MAX_QUESTIONS; questions++) {
+      const found = new Map<string, KnownKey | HostError>();
+      const unknown: string[] = [];
+      for (const keyId of keyIds) {
+        const known = this.#fresh(keyId);
+        if (known) found.set(keyId, known);
+        else unknown.push(keyId);
+      }
+      if (unknown.length === 0) return found;
+      const asked = new Moment();
+      for (const [keyId, known] of await this.#read(unknown, asked)) {
+        found.set(keyId, known);
+        if (!('code' in known)) this.#keys.set(keyId, { known, asked });
+      }
+      // What was fresh before the question may be none after it.
+      if (asked.agoMs() <= ANSWER_LIMIT_MS) return found;
+    }
+    throw new HostError('service_unavailable', { part: 'database' });
+  }
+
+  #fresh(keyId: string): KnownKey | undefined {
+    const held = this.#keys.get(keyId);
+    const isFresh = held?.asked !== undefined && held.asked.agoMs() < this.#heldMs;
+    return held && (held.known.kind === 'destroyed' || isFresh) ? held.known : undefined;
   }
 
   /** A process without a key of the operator's knows of no subject until there is one. */
   async #hasSubjects(): Promise<boolean> {
-    const sinceMs = performance.now();
     const known = this.#subjects;
-    if (known && (known.are || sinceMs < known.sinceMs + this.#heldMs)) return known.are;
+    if (known && (known.are || known.asked.agoMs() < this.#heldMs)) return known.are;
+    const asked = new Moment();
     const found = await this.#db.query('SELECT 1 FROM subject_keys LIMIT 1');
     const are = found.length > 0;
-    this.#subjects = { are, sinceMs };
+    this.#subjects = { are, asked };
     return are;
   }
 
@@ -135,19 +165,46 @@ class HeldKeys implements SubjectKeys {
     return keyId;
   }
 
-  async #read(keyId: string): Promise<KnownKey> {
-    const [row] = await this.#db.query<{ wrapped: string | null; destroyed_at_ms: number | null }>(
-      'SELECT wrapped, destroyed_at_ms FROM subject_keys WHERE key_id = $1',
-      [keyId],
+  async #read(
+    keyIds: readonly string[],
+    asked: Moment,
+  ): Promise<ReadonlyMap<string, KnownKey | HostError>> {
+    const rows = await this.#db.query<KeyRecord>(
+      'SELECT key_id, wrapped, destroyed_at_ms FROM subject_keys WHERE key_id = ANY($1::text[])',
+      [keyIds],
     );
-    if (!row)
-      throw new HostError('history_undecodable', {
-        reason: ID.test(keyId) ? `No subject key "${keyId}".` : 'A sealed text names no key.',
-      });
-    if (row.wrapped === null) return { kind: 'destroyed', keyId, atMs: row.destroyed_at_ms ?? 0 };
-    const secret = unwrapped(this.#masters, placeOfKey(keyId), row.wrapped);
-    const key: SealingKey = sealingKey(secret);
-    return { kind: 'alive', keyId, key };
+    const byId = new Map(rows.map((row) => [row.key_id, row]));
+    // A moment more: it was fresh when it was given out.
+    const opensMs = Math.max(this.#heldMs, ANSWER_LIMIT_MS) * OPENS_SHARE;
+    const mayOpen = () => asked.agoMs() < opensMs;
+    const known = { masters: this.#masters, mayOpen };
+    return new Map(keyIds.map((keyId) => [keyId, knownOf(known, keyId, byId.get(keyId))]));
+  }
+}
+
+interface KeyRecord {
+  readonly key_id: string;
+  readonly wrapped: string | null;
+  readonly destroyed_at_ms: number | null;
+}
+
+function knownOf(
+  { masters, mayOpen }: { readonly masters: readonly HostKey[]; readonly mayOpen: () => boolean },
+  keyId: string,
+  row: KeyRecord | undefined,
+): KnownKey | HostError {
+  if (!row)
+    return new HostError('history_undecodable', {
+      reason: ID.test(keyId) ? `No subject key "${keyId}".` : 'A sealed text names no key.',
+    });
+  if (row.wrapped === null) return { kind: 'destroyed', keyId, atMs: row.destroyed_at_ms ?? 0 };
+  try {
+    const key: SealingKey = sealingKey(unwrapped(masters, placeOfKey(keyId), row.wrapped));
+    return { kind: 'alive', keyId, key, mayOpen };
+  } catch (error) {
+    // It is the fault of this key alone.
+    if (error instanceof HostError && unreadableFor(error)) return error;
+    throw error;
   }
 }
 

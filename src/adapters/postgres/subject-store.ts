@@ -14,11 +14,15 @@ import type {
   BegunErasure,
   ErasureRow,
   ErasureState,
+  ErasureWait,
   SubjectStore,
 } from '../../ports/subjects.ts';
+import { Recent } from '../../system/recent.ts';
 import { keyedDigest, newSecret } from '../../system/sealing.ts';
+import { Deadline } from '../../system/time.ts';
 import type { Db, Transaction } from './db.ts';
 import { erasedLogs } from './erased-logs.ts';
+import { createKeyTable, XIDS_SO_FAR } from './key-table.ts';
 import { hostSecrets } from './host-secrets.ts';
 import { refOf } from './run-ref.ts';
 import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped } from './subject-keys.ts';
@@ -37,10 +41,12 @@ interface ErasureRecord {
   readonly asked: string;
   readonly asked_at_ms: number;
   readonly destroyed_at_ms: number | null;
+  readonly is_forgotten: boolean;
   readonly receipt: string | null;
+  readonly waits_for: string | null;
 }
 const ERASURE =
-  'erasure_id, tenant_id, subject, key_id, state, cancels_open, asked, asked_at_ms, destroyed_at_ms, receipt';
+  'erasure_id, tenant_id, subject, key_id, state, cancels_open, asked, asked_at_ms, destroyed_at_ms, is_forgotten, receipt, waits_for';
 
 function erasureOf(record: ErasureRecord): ErasureRow {
   return {
@@ -53,7 +59,9 @@ function erasureOf(record: ErasureRecord): ErasureRow {
     asked: JSON.parse(record.asked) as AskedErasure,
     askedAtMs: record.asked_at_ms,
     ...(record.destroyed_at_ms === null ? {} : { destroyedAtMs: record.destroyed_at_ms }),
+    isForgotten: record.is_forgotten,
     ...(record.receipt === null ? {} : { receipt: record.receipt }),
+    ...(record.waits_for === null ? {} : { waitsFor: JSON.parse(record.waits_for) as ErasureWait }),
   };
 }
 
@@ -242,22 +250,34 @@ async function knownErasure(
 function ends({
   db,
   heldMs,
-}: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | 'overwrite' | 'finish'> {
+}: Parts): Pick<SubjectStore, 'destroy' | 'forgottenInMs' | 'overwrite' | 'noteWait' | 'finish'> {
+  const table = createKeyTable(db);
+  const forgetting = new Recent<string, Deadline>(FORGOTTEN_AT_ONCE);
   return {
     destroy: ({ erasureId, keyId }) => db.transaction((tx) => destroy(tx, { erasureId, keyId })),
-    async overwrite({ destroyedAtMs = 0 }) {
-      const inTheWay = await db.query(IN_THE_WAY, [destroyedAtMs]);
-      if (inTheWay.length > 0) return false;
-      await db.query('VACUUM FULL subject_keys');
-      return true;
+    overwrite: ({ erasureId }) => table.overwrite(erasureId),
+    async noteWait(erasure, wait) {
+      const [record] = await db.query<ErasureRecord>(
+        `UPDATE subject_erasures SET waits_for = CASE state WHEN $3 THEN $2 ELSE waits_for END
+         WHERE erasure_id = $1 RETURNING ${ERASURE}`,
+        [erasure.erasureId, JSON.stringify(wait), erasure.state],
+      );
+      return record ? erasureOf(record) : erasure;
     },
-    async forgottenInMs({ destroyedAtMs = 0 }) {
-      const [row] = await db.query<{ now_ms: number }>('SELECT openwop_now_ms() AS now_ms');
-      return destroyedAtMs + heldMs + FORGETTING_MS - (row?.now_ms ?? 0);
+    async forgottenInMs({ erasureId, isForgotten }) {
+      if (isForgotten) return 0;
+      const deadline = forgetting.get(erasureId) ?? new Deadline(heldMs * FORGETTING_SHARE);
+      forgetting.set(erasureId, deadline);
+      if (!deadline.isOver()) return deadline.leftMs();
+      await db.query('UPDATE subject_erasures SET is_forgotten = true WHERE erasure_id = $1', [
+        erasureId,
+      ]);
+      forgetting.delete(erasureId);
+      return 0;
     },
     async finish({ erasureId }, receipt) {
       const [record] = await db.query<ErasureRecord>(
-        `UPDATE subject_erasures SET state = 'erased', receipt = coalesce(receipt, $2)
+        `UPDATE subject_erasures SET state = 'erased', waits_for = NULL, receipt = coalesce(receipt, $2)
          WHERE erasure_id = $1 AND state <> 'closing' RETURNING ${ERASURE}`,
         [erasureId, receipt],
       );
@@ -267,18 +287,10 @@ function ends({
   };
 }
 
-/**
- * Transactions that may still see the key that was destroyed at $1, for which a table that is written anew keeps it; and
- * those that hold the table for longer than a moment: behind who waits for them everybody would.
- */
-const IN_THE_WAY = `SELECT 1 FROM pg_stat_activity a
-  WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND (
-    (a.backend_xmin IS NOT NULL AND extract(epoch FROM a.xact_start) * 1000 < $1::bigint + 1000)
-    OR (extract(epoch FROM clock_timestamp() - a.xact_start) > 2 AND EXISTS (
-      SELECT 1 FROM pg_locks l WHERE l.pid = a.pid AND l.relation = 'subject_keys'::regclass))) LIMIT 1`;
-
-/** A key that was read just before it was destroyed is used while it is held, and by what that began for so long more, in ms. */
-const FORGETTING_MS = 1_000;
+/** A key that was read just before it was destroyed is used while it is held, and a fifth longer by what had begun to open. */
+const FORGETTING_SHARE = 1.2;
+/** Erasures whose keys are being forgotten at one time. */
+const FORGOTTEN_AT_ONCE = 100_000;
 
 async function destroy(
   tx: Transaction,
@@ -296,7 +308,8 @@ async function destroy(
        UPDATE subject_keys SET state = 'destroyed', wrapped = NULL, destroyed_at_ms = openwop_now_ms()
        WHERE key_id = $1 RETURNING destroyed_at_ms
      )
-     UPDATE subject_erasures SET state = 'destroyed', destroyed_at_ms = gone.destroyed_at_ms
+     UPDATE subject_erasures SET state = 'destroyed', destroyed_at_ms = gone.destroyed_at_ms, waits_for = NULL,
+       xids_so_far = ${XIDS_SO_FAR}
      FROM gone WHERE erasure_id = $2`,
     [keyId, erasureId],
   );

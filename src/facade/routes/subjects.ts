@@ -45,7 +45,8 @@ export const ERASE_SUBJECT = {
   },
   success: {
     status: 200,
-    description: 'Erased, with the receipt; or under way (`state`), which goes on by itself.',
+    description:
+      'Erased, with the receipt; or under way (`state`), which goes on by itself, with what it waits for (`waitsFor`).',
     schema: shape('Erasure'),
   },
   errors: [
@@ -71,7 +72,8 @@ export const GET_ERASURE = {
   method: 'get',
   path: '/host/openwop-temporal/erasures/{erasureId}',
   operationId: 'getErasure',
-  summary: 'An erasure with its receipt. An extension of this host.',
+  summary:
+    'An erasure: its state, what it waits for, and its receipt once there is one. An extension of this host.',
   access: 'runs:read',
   success: { status: 200, description: 'The erasure.', schema: shape('Erasure') },
   errors: ['not_found', 'service_unavailable'],
@@ -138,12 +140,13 @@ function patienceOf(limitMs: number): Patience {
 
 function erasureView(erasure: ErasureRow): JsonObject {
   const { erasureId, subject, keyId, state, cancelsOpen, asked, askedAtMs } = erasure;
-  const { destroyedAtMs, receipt } = erasure;
+  const { destroyedAtMs, receipt, waitsFor } = erasure;
   return {
     ...{ erasureId, subject, keyId, state, cancelOpen: cancelsOpen, requestedBy: asked.by },
     ...(asked.reason === undefined ? {} : { reason: asked.reason }),
     requestedAt: new Date(askedAtMs).toISOString(),
     ...(destroyedAtMs === undefined ? {} : { destroyedAt: new Date(destroyedAtMs).toISOString() }),
+    ...(waitsFor === undefined ? {} : { waitsFor: { ...waitsFor } }),
     ...(receipt === undefined ? {} : (JSON.parse(receipt) as JsonObject)),
   };
 }

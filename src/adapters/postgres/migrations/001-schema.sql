@@ -621,6 +621,8 @@ CREATE TABLE subject_keys (
   destroyed_at_ms bigint,
   CONSTRAINT subject_keys_destroyed CHECK ((state = 'destroyed') = (wrapped IS NULL))
 );
+-- No statistics: ANALYZE would copy wrapped keys to where erasure does not reach them.
+ALTER TABLE subject_keys ALTER COLUMN wrapped SET STATISTICS 0;
 CREATE UNIQUE INDEX subject_keys_alive ON subject_keys (tenant_id, subject) WHERE state <> 'destroyed';
 
 -- Whose runs are whose.
@@ -655,7 +657,16 @@ CREATE TABLE subject_erasures (
   asked text NOT NULL,
   asked_at_ms bigint NOT NULL,
   destroyed_at_ms bigint,
-  receipt text
+  -- No process opens anything with the key any more.
+  is_forgotten boolean NOT NULL DEFAULT false,
+  -- A transaction id above all that changed the key's row.
+  xids_so_far bigint,
+  -- Where in the database's log the rewrite of subject_keys that removed the key had ended.
+  written_lsn pg_lsn,
+  -- What it waits for, and why, while it has no receipt.
+  waits_for text,
+  receipt text,
+  CONSTRAINT subject_erasures_destroyed CHECK ((state = 'closing') = (xids_so_far IS NULL))
 );
 CREATE UNIQUE INDEX subject_erasures_of_key ON subject_erasures (key_id);
 CREATE INDEX subject_erasures_newest ON subject_erasures (tenant_id, asked_at_ms DESC, erasure_id DESC);
