@@ -19,6 +19,7 @@ import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
 import { quietFor } from '../support/waiting.ts';
+import { throughDb } from '../support/through-db.ts';
 
 const [OLD, NEW, OTHER] = ['old', 'new', 'other'].map((id) => ({
   id,
@@ -94,11 +95,7 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
     const announcedMs = 10 * SHORT_MS;
     let isDead = false;
     const mortal: Db = {
-      listen: (channel, callback) => db.listen(channel, callback),
-      onReconnect: (callback) => db.onReconnect(callback),
-      close: () => db.close(),
-      maintain: (text, limits) => db.maintain(text, limits),
-      transaction: (work, limitMs) => db.transaction(work, limitMs),
+      ...throughDb(db),
       query: (text, values) =>
         isDead ? Promise.reject(new Error('dead')) : db.query(text, values),
     };

@@ -15,6 +15,7 @@ import { newId } from '../contract/given.ts';
 import { askPostgres, startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { patient } from '../support/machine.ts';
+import { throughDb } from '../support/through-db.ts';
 import { takes } from '../support/waiting.ts';
 
 const LIMIT_MS = patient(60_000);
@@ -102,15 +103,6 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
     return { ask: (text) => client.query(text), end: () => client.end() };
   }
 
-  const bound = (): Db => ({
-    query: (text, values) => db.query(text, values),
-    transaction: (work, limitMs) => db.transaction(work, limitMs),
-    maintain: (text, limits) => db.maintain(text, limits),
-    listen: (channel, callback) => db.listen(channel, callback),
-    onReconnect: (callback) => db.onReconnect(callback),
-    close: () => db.close(),
-  });
-
   /** As a process that has not rested yet. */
   const waitOf = async (erasure: ErasureRow): Promise<string> =>
     (await createSubjectStore(db, ringOf([KEY]), 0).overwrite(erasure))?.reason ?? 'nothing';
@@ -148,7 +140,7 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
     ]);
     await subjects.destroy(erasure);
     const blind: Db = {
-      ...bound(),
+      ...throughDb(db),
       query: async (text, values) =>
         text.includes('pg_prepared_xacts') ? [] : db.query(text, values),
     };
@@ -208,7 +200,7 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
   it('many that ask at once have one rewrite, and a table in use is not asked for again at once', async () => {
     let rewrites = 0;
     const maintain: Db['maintain'] = (text, limits) => (rewrites++, db.maintain(text, limits));
-    const counting = createSubjectStore({ ...bound(), maintain }, ringOf([KEY]), 0);
+    const counting = createSubjectStore({ ...throughDb(db), maintain }, ringOf([KEY]), 0);
     const many: ErasureRow[] = [];
     for (let at = 0; at < 20; at++) many.push(await destroyed());
     const waits = await Promise.all(many.map((erasure) => counting.overwrite(erasure)));
@@ -263,7 +255,7 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
   it('tells what the database says where the table cannot be rewritten', async () => {
     const erasure = await destroyed();
     const maintain: Db['maintain'] = (_text, limits) => db.maintain('VACUUM FULL no_table', limits);
-    const failing = createSubjectStore({ ...bound(), maintain }, ringOf([KEY]), 0);
+    const failing = createSubjectStore({ ...throughDb(db), maintain }, ringOf([KEY]), 0);
     expect((await failing.overwrite(erasure))?.reason).toBe(
       'The database refuses: relation "no_table" does not exist.',
     );
@@ -272,7 +264,7 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
       text === 'SELECT 1'
         ? Promise.reject(new HostError('service_unavailable'))
         : db.query(text, values);
-    const away = createSubjectStore({ ...bound(), query, maintain }, ringOf([KEY]), 0);
+    const away = createSubjectStore({ ...throughDb(db), query, maintain }, ringOf([KEY]), 0);
     await expect(away.overwrite(erasure)).rejects.toMatchObject({ code: 'service_unavailable' });
     expect(await waitOf(erasure)).toBe('nothing');
     await askPostgres(admin, 'REVOKE SELECT ON pg_replication_slots FROM PUBLIC');
@@ -296,8 +288,20 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
       questions++;
       return text.includes('pg_prepared_xacts') ? [] : db.query(text, values);
     };
-    const blind = createSubjectStore({ ...bound(), query }, ringOf([KEY]), 0);
-    const [ofNewer, ofOlder] = await Promise.all([blind.overwrite(newer), blind.overwrite(older)]);
+    let [begin, goOn] = [() => {}, () => {}];
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+    const maintain: Db['maintain'] = async (text, limits) => {
+      begin();
+      await mayGoOn;
+      await db.maintain(text, limits);
+    };
+    const blind = createSubjectStore({ ...throughDb(db), query, maintain }, ringOf([KEY]), 0);
+    const askedNewer = blind.overwrite(newer);
+    await begun;
+    const askedOlder = blind.overwrite(older);
+    goOn();
+    const [ofNewer, ofOlder] = await Promise.all([askedNewer, askedOlder]);
     expect(ofNewer?.reason).toContain('does not show why');
     expect(ofOlder).toBeUndefined();
     questions = 0;
@@ -318,13 +322,12 @@ describe.skipIf('missing' in postgres)('a host whose role is no superuser', () =
       }
       await db.maintain(text, limits);
     };
-    const failing = createSubjectStore({ ...bound(), maintain }, ringOf([KEY]), 0);
-    const [first, second] = await Promise.allSettled([
-      failing.overwrite(one),
-      failing.overwrite(two),
-    ]);
-    expect(first).toMatchObject({ reason: { code: 'service_unavailable' } });
-    expect(second).toEqual({ status: 'fulfilled', value: undefined });
+    const failing = createSubjectStore({ ...throughDb(db), maintain }, ringOf([KEY]), 0);
+    const ends = await Promise.allSettled([failing.overwrite(one), failing.overwrite(two)]);
+    // Whichever of them began it.
+    const unavailable = expect.objectContaining({ code: 'service_unavailable' }) as object;
+    expect(ends).toContainEqual({ status: 'rejected', reason: unavailable });
+    expect(ends).toContainEqual({ status: 'fulfilled', value: undefined });
     expect(await failing.overwrite(one)).toBeUndefined();
   });
 

@@ -21,6 +21,7 @@ import { databaseTwins } from '../support/database-twins.ts';
 import { patient } from '../support/machine.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { takes } from '../support/waiting.ts';
+import { throughDb } from '../support/through-db.ts';
 
 const KEY = { id: 'k', key: new Uint8Array(32) };
 const AWAY = new HostError('service_unavailable');
@@ -40,7 +41,7 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
 
   /** The database, but for transactions that meet this text. */
   const without = (text: string, rejects: () => Error): Db => ({
-    query: (statement, values) => db.query(statement, values),
+    ...throughDb(db),
     transaction: (work, limitMs) =>
       db.transaction(
         (tx) =>
@@ -53,10 +54,6 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
           }),
         limitMs,
       ),
-    maintain: (statement, limits) => db.maintain(statement, limits),
-    listen: (channel, callback) => db.listen(channel, callback),
-    onReconnect: (callback) => db.onReconnect(callback),
-    close: () => db.close(),
   });
 
   it('of appends at one time one that takes too long keeps no other from its place', async () => {

@@ -29,6 +29,7 @@ import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
+import { throughDb } from '../support/through-db.ts';
 
 const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
 const NEW = { id: 'new', key: new Uint8Array(randomBytes(32)) };
@@ -204,12 +205,9 @@ describe('keys that are held', () => {
       await migrate(db, await readMigrations());
       // It hears nothing: what it would be told is lost.
       const deaf: Db = {
-        query: (text, values) => db.query(text, values),
-        transaction: (work, limitMs) => db.transaction(work, limitMs),
-        maintain: (text, limits) => db.maintain(text, limits),
+        ...throughDb(db),
         listen: async () => undefined,
         onReconnect: () => () => undefined,
-        close,
       };
       const subjects = createSubjectStore(db, ringOf([OLD]));
       const keys = await createSubjectKeys(deaf, [OLD], HELD_MS);

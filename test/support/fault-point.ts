@@ -10,6 +10,7 @@ import {
 import type { Db, Queries } from '../../src/adapters/postgres/db.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { patient } from './machine.ts';
+import { throughDb } from './through-db.ts';
 import { askPostgres } from './postgres.ts';
 import { quietLogger } from './quiet-logger.ts';
 
@@ -45,8 +46,7 @@ export function steppedDb(db: Db, steps: () => Steps): Db {
     };
   };
   return {
-    listen: (channel, callback) => db.listen(channel, callback),
-    onReconnect: (callback) => db.onReconnect(callback),
+    ...throughDb(db),
     query: stepped(db),
     async maintain(text, limits) {
       await steps().step();
@@ -58,7 +58,6 @@ export function steppedDb(db: Db, steps: () => Steps): Db {
         await steps().step();
         return result;
       }, limitMs),
-    close: () => db.close(),
   };
 }
 

@@ -12,6 +12,8 @@ import { isLockTimeout, SQL_STATE, type Db, type Queries } from './db.ts';
 const LOCK_LIMIT_MS = 100;
 /** Longest time in ms that the table is rewritten: nobody reads a key meanwhile. */
 const REWRITE_LIMIT_MS = 60_000;
+/** Rewrites that one erasure begins at a time: it is noted after the first. */
+const MAX_REWRITES = 2;
 /** Rests in ms after a table that was in use, and after a rewrite in vain: the first, and the longest. */
 const IN_USE_REST_MS = 1_000;
 const VAIN_REST_MS = 10_000;
@@ -59,25 +61,23 @@ class RewrittenTable implements KeyTable {
   }
 
   async overwrite(erasureId: string): Promise<ErasureWait | undefined> {
-    for (;;) {
+    for (let rewrites = 0; rewrites < MAX_REWRITES;) {
       const { bound, isWritten } = await standing(this.#db, erasureId);
       if (isWritten)
         return following(this.#db, erasureId).catch((error: unknown) => this.#refused(error));
       const others = this.#running;
-      if (others === undefined) return this.#own(erasureId, bound);
+      if (others === undefined) {
+        this.#running = this.#rewrite(bound).finally(() => (this.#running = undefined));
+        const own = await this.#running;
+        if (own) return own.wait;
+        rewrites++;
+        continue;
+      }
       // Whoever waits for another's rewrite looks whether that was its own; what others threw is theirs.
       const told = await others.catch(() => undefined);
       if (told && told.bound <= bound) return told.wait;
     }
-  }
-
-  async #own(erasureId: string, bound: number): Promise<ErasureWait | undefined> {
-    this.#running = this.#rewrite(bound).finally(() => (this.#running = undefined));
-    const told = await this.#running;
-    if (told) return told.wait;
-    const { isWritten } = await standing(this.#db, erasureId);
-    if (!isWritten) throw new HostError('internal_error', { reason: 'The rewrite is not noted.' });
-    return this.overwrite(erasureId);
+    throw new HostError('internal_error', { reason: 'The rewrite is not noted.' });
   }
 
   /** One rewrite serves all keys that were destroyed before it and that no transaction holds any more. */
