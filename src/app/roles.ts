@@ -23,12 +23,12 @@ import { createReaper } from '../runs/reaper.ts';
 import { createCore } from '../opensentience/core.ts';
 import type { Core } from '../opensentience/parts.ts';
 import { HostError } from '../rules/errors.ts';
+import { within } from '../system/time.ts';
 import { openCoreFolder } from './data-folder.ts';
 import { type AgentParts, type HostOptions, type RunParts } from './parts.ts';
 import { SDK_VERSION, VERSION } from './versions.ts';
 import { withProgress } from './progress.ts';
 import type { Started } from './started.ts';
-import { within } from '../system/time.ts';
 
 /** What roles hand to those behind them, and to who built the host. */
 export interface Given {

@@ -47,7 +47,8 @@ export interface Patience {
 
 /**
  * The erasure as it is when `patience` ends: `erased` with its receipt, or under way with what it waits for (`waitsFor`),
- * which the keeper goes on with. Throws HostError service_unavailable (the database does not answer), subject_not_found, and run_state_conflict: runs of the subject are open, and the request does not cancel them.
+ * which the keeper goes on with. Throws HostError service_unavailable (the database does not answer), subject_not_found, and
+ * run_state_conflict: runs of the subject are open, and the request does not cancel them.
  */
 export async function eraseSubject(
   deps: EraseDeps,

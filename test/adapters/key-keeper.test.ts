@@ -12,6 +12,7 @@ import {
 } from '../../src/adapters/postgres/key-keeper.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
+import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import { newId } from '../contract/given.ts';
@@ -19,7 +20,6 @@ import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
 import { quietFor } from '../support/waiting.ts';
-import { throughDb } from '../support/through-db.ts';
 
 const [OLD, NEW, OTHER] = ['old', 'new', 'other'].map((id) => ({
   id,

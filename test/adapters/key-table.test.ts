@@ -8,6 +8,7 @@ import { isLockTimeout, type Db } from '../../src/adapters/postgres/db.ts';
 import { fullXid } from '../../src/adapters/postgres/key-table.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
+import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import type { ErasureRow, SubjectStore } from '../../src/ports/subjects.ts';
@@ -15,7 +16,6 @@ import { newId } from '../contract/given.ts';
 import { askPostgres, startPostgres } from '../support/postgres.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { patient } from '../support/machine.ts';
-import { throughDb } from '../support/through-db.ts';
 import { takes } from '../support/waiting.ts';
 
 const LIMIT_MS = patient(60_000);

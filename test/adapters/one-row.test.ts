@@ -6,7 +6,7 @@ import type { Db } from '../../src/adapters/postgres/db.ts';
 import { openDatabase, storesOn } from '../../src/adapters/postgres/index.ts';
 import { createRetentionStore } from '../../src/adapters/postgres/retention-store.ts';
 import { createSeals } from '../../src/adapters/postgres/seals.ts';
-import { withSeals } from '../../src/adapters/postgres/sealed-db.ts';
+import { throughDb, withSeals } from '../../src/adapters/postgres/sealed-db.ts';
 import { createSubjectKeys } from '../../src/adapters/postgres/subject-keys.ts';
 import { createExpirer } from '../../src/log/expirer.ts';
 import { createRounds } from '../../src/log/rounds.ts';
@@ -21,7 +21,6 @@ import { databaseTwins } from '../support/database-twins.ts';
 import { patient } from '../support/machine.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { takes } from '../support/waiting.ts';
-import { throughDb } from '../support/through-db.ts';
 
 const KEY = { id: 'k', key: new Uint8Array(32) };
 const AWAY = new HostError('service_unavailable');

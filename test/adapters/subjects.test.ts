@@ -18,6 +18,7 @@ import {
 } from '../../src/adapters/postgres/subject-keys.ts';
 import { createSeals } from '../../src/adapters/postgres/seals.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
+import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
 import { codeOf, HostError } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import { sealingKey, seal, unseal, newSecret } from '../../src/system/sealing.ts';
@@ -29,7 +30,6 @@ import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
-import { throughDb } from '../support/through-db.ts';
 
 const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
 const NEW = { id: 'new', key: new Uint8Array(randomBytes(32)) };

@@ -8,9 +8,9 @@ import {
   type OpenStoresOptions,
 } from '../../src/adapters/postgres/index.ts';
 import type { Db, Queries } from '../../src/adapters/postgres/db.ts';
+import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { patient } from './machine.ts';
-import { throughDb } from './through-db.ts';
 import { askPostgres } from './postgres.ts';
 import { quietLogger } from './quiet-logger.ts';
 

@@ -23,12 +23,15 @@ const LONGEST_VAIN_REST_MS = 600_000;
 const NAMED = 5;
 const NAME_CHARS = 120;
 
+/** SQL: a transaction id (bigint) above all that have ended. */
+const NEXT_XID = 'pg_snapshot_xmax(pg_current_snapshot())::text::bigint';
+const NEXT = `${NEXT_XID} AS next`;
+
 /**
  * SQL for a 64-bit transaction id (bigint), in the transaction that destroys a key, after the row's lock: all transactions
  * that changed the row, and this one, have lower ids.
  */
-export const XIDS_SO_FAR = `greatest(pg_current_xact_id()::text::bigint + 1,
-  pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`;
+export const XIDS_SO_FAR = `greatest(pg_current_xact_id()::text::bigint + 1, ${NEXT_XID})`;
 
 export interface KeyTable {
   /**
@@ -131,13 +134,11 @@ async function rewritten(db: Db, bound: number): Promise<ErasureWait | undefined
   await db.query(
     `UPDATE subject_erasures SET written_lsn = pg_current_wal_lsn()
      WHERE state = 'destroyed' AND written_lsn IS NULL
-       AND (xids_so_far <= $1 OR xids_so_far > pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`,
+       AND (xids_so_far <= $1 OR xids_so_far > ${NEXT_XID})`,
     [after.frozen],
   );
   return after.frozen < bound ? keptFor(await holding(db, bound)) : undefined;
 }
-
-const NEXT = 'pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next';
 
 async function standing(
   db: Queries,

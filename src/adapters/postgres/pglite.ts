@@ -198,7 +198,7 @@ class PgliteClient implements Db {
   }
 
   async maintain(text: string): Promise<void> {
-    await this.#send({ op: 'query', text, values: [] });
+    await this.query(text);
   }
 
   async listen(channel: string, callback: (payload: string) => void): Promise<void> {

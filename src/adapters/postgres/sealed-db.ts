@@ -1,10 +1,10 @@
-// A database together with what seals in it: what stores of runs are built on.
+// A database with something of another's put to it, or in the place of one of its parts.
 import type { Db, SealedDb } from './db.ts';
 import type { Seals } from './seals.ts';
 
-export function withSeals(db: Db, seals: Seals): SealedDb {
+/** The database as it is: an object whose parts are its methods. */
+export function throughDb(db: Db): Db {
   return {
-    seals,
     query: (text, values) => db.query(text, values),
     transaction: (work, limitMs) => db.transaction(work, limitMs),
     maintain: (text, limits) => db.maintain(text, limits),
@@ -12,4 +12,9 @@ export function withSeals(db: Db, seals: Seals): SealedDb {
     onReconnect: (callback) => db.onReconnect(callback),
     close: () => db.close(),
   };
+}
+
+/** Together with what seals in it: what stores of runs are built on. */
+export function withSeals(db: Db, seals: Seals): SealedDb {
+  return { ...throughDb(db), seals };
 }

@@ -22,8 +22,8 @@ import { keyedDigest, newSecret } from '../../system/sealing.ts';
 import { Deadline } from '../../system/time.ts';
 import type { Db, Transaction } from './db.ts';
 import { erasedLogs } from './erased-logs.ts';
-import { createKeyTable, XIDS_SO_FAR } from './key-table.ts';
 import { hostSecrets } from './host-secrets.ts';
+import { createKeyTable, XIDS_SO_FAR } from './key-table.ts';
 import { refOf } from './run-ref.ts';
 import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped } from './subject-keys.ts';
 
