@@ -1,11 +1,7 @@
 // The final structured output of a model (architecture §5): `{decision, confidence?, reasoning?}`, read from text that
 // is untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
-import {
-  hasLevelsAbove,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-} from '../src/rules/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { faultText, readJson, type ReadJson } from '../src/rules/json-text.ts';
 import { MODEL_VALUE_LEVELS } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { decisionSchema } from '../src/rules/orchestrator.ts';
@@ -72,11 +68,10 @@ export function movedTo(pointer: string, schema: JsonValue): JsonValue {
 
 /** Reads the output: a decision, or questions in its place. A fenced block is tolerated, and prose around one JSON object. */
 export function parseDecision(text: string): ParsedDecision {
-  const value = parseObject(text.trim());
-  if (value === undefined) return { ok: false, message: 'The output is not one JSON object.' };
-  if (hasLevelsAbove(value, MODEL_VALUE_LEVELS)) {
-    return { ok: false, message: `The output is nested deeper than ${MODEL_VALUE_LEVELS} levels.` };
-  }
+  const read = readObject(text.trim());
+  if (read && !read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
+  const value = read?.value;
+  if (!isJsonObject(value)) return { ok: false, message: 'The output is not one JSON object.' };
   const asked = askedOf(value);
   if (asked) return asked;
   if (!Object.hasOwn(value, 'decision') || value.decision === undefined) {
@@ -99,17 +94,13 @@ export function parseDecision(text: string): ParsedDecision {
   };
 }
 
-function parseObject(text: string): JsonObject | undefined {
+/** The first reading that is JSON, and an object where it can be taken; undefined where there is none. */
+function readObject(text: string): ReadJson | undefined {
   const fenced = FENCED.exec(text)?.[1];
   const outermost = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
   for (const candidate of [text, fenced, outermost]) {
-    if (!candidate) continue;
-    try {
-      const value: unknown = JSON.parse(candidate);
-      if (isJsonObject(value)) return value;
-    } catch {
-      // Not JSON in this reading: the next one, or none.
-    }
+    const read = candidate ? readJson(candidate, MODEL_VALUE_LEVELS) : undefined;
+    if (read?.ok ? isJsonObject(read.value) : read?.isJson) return read;
   }
   return undefined;
 }

@@ -71,7 +71,8 @@ function ended(stop: Stop | undefined, how: { thrown?: unknown; details?: JsonMa
 
 function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome {
   const text = jsonOf(returned ?? {});
-  if (text === undefined) return failed(protocolError('tool.invalid_output'));
+  if (text === undefined)
+    return failed(protocolError('tool.invalid_output', { details: { reason: NO_JSON } }));
   if (Buffer.byteLength(text) > limits.maxOutputBytes)
     return failed(protocolError('tool.output_too_large'));
   // What is checked is what is sent: dates have become texts, functions are gone.
@@ -82,11 +83,16 @@ function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome 
   return { status: 'succeeded', output };
 }
 
+const NO_JSON = 'has no JSON: a cycle, a big integer, or a number that is not finite';
+
 function jsonOf(value: unknown): string | undefined {
   try {
-    return JSON.stringify(value);
+    return JSON.stringify(value, (_, member: unknown) => {
+      // JSON would say null: another result than the tool's.
+      if (typeof member === 'number' && !Number.isFinite(member)) throw new RangeError();
+      return member;
+    });
   } catch {
-    // Cycles and big integers have no JSON.
     return undefined;
   }
 }

@@ -8,6 +8,7 @@ import { ANSWER_NOTICES, OVER } from '../words/outcome.ts';
 import { outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault } from './faults.ts';
+import { jsonOf } from './json-argument.ts';
 import { nothingSent, openPrompt, type Prompt } from './prompt.ts';
 import { commandLines, questionHead, subjectLines } from './question-lines.ts';
 import { getQuestions, getRun, namedRun, runPath } from './run-reads.ts';
@@ -94,7 +95,7 @@ interface Said {
 /** What is sent for what was said. Throws CliFault where the question has no such answer. */
 function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
   const { value } = flags;
-  if (action === undefined) return parsedJson(value ?? '');
+  if (action === undefined) return jsonOf(value ?? '', '--value');
   const choice = requireChoice(question, action);
   const filled = fillInOf(question, choice);
   if (value !== undefined && filled !== 'change' && filled !== 'outcome')
@@ -169,14 +170,6 @@ function answersOf(data: JsonObject, given: readonly string[]): Readonly<Record<
       return [`answer.${id}`, text.slice(at + 1)];
     }),
   );
-}
-
-function parsedJson(text: string): JsonValue {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch (error) {
-    throw usageFault(`--value is no valid JSON: ${(error as Error).message}. Nothing was sent.`);
-  }
 }
 
 /** With the person at the terminal: which question, which answer, what it does, and a last word. */
@@ -330,7 +323,7 @@ async function overAnswer(
     ({ payload }) => (payload as JsonObject | null)?.interruptId === interruptId,
   );
   if (event?.nodeId === undefined) return undefined;
-  const answer = action === undefined ? parsedJson(value ?? '') : { action };
+  const answer = action === undefined ? jsonOf(value ?? '', '--value') : { action };
   return { nodeId: event.nodeId, interruptId, value: answer };
 }
 

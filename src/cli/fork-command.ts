@@ -1,12 +1,13 @@
 // `openwop fork`: a run made again from another one's record, by something else where that is asked for.
 import { Option, type Command } from 'commander';
 import type { RunForkOverlay, RunForkRequest, RunSnapshot } from '../../schemas/types.generated.ts';
-import type { JsonObject, JsonValue } from '../rules/json.ts';
+import type { JsonObject } from '../rules/json.ts';
 import { printable, printableJson } from '../words/printable.ts';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, usageFault } from './faults.ts';
 import { followRun } from './follow.ts';
 import { inputsOf } from './input-values.ts';
+import { jsonOf } from './json-argument.ts';
 import { command, numberTo } from './run-commands.ts';
 import { getRun, namedRun, runPath } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
@@ -115,7 +116,9 @@ async function overlayOf(cli: Cli, runId: string, flags: ForkFlags): Promise<Run
     ...(Object.keys(configurable).length === 0 ? {} : { configurable }),
     ...(agents === undefined ? {} : { agents }),
     ...(input.length === 0 ? {} : { inputs: await inputsFor(cli, runId, input) }),
-    ...(answer === undefined ? {} : { answer: { seq: from ?? 0, value: valueOf(answer) } }),
+    ...(answer === undefined
+      ? {}
+      : { answer: { seq: from ?? 0, value: jsonOf(answer, '--answer') } }),
     ...(tools === undefined ? {} : { tools }),
     ...(onDivergence === undefined ? {} : { onDivergence }),
     ...(answers === undefined ? {} : { answers }),
@@ -150,12 +153,4 @@ function promptOf(given: string): [string, { systemPrompt: string }] {
   const at = given.indexOf('=');
   if (at < 1) throw usageFault(`--prompt is agent=file, and not "${given}".`);
   return [given.slice(0, at), { systemPrompt: textOfFile(given.slice(at + 1)) }];
-}
-
-function valueOf(text: string): JsonValue {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch (error) {
-    throw usageFault(`--answer is no valid JSON: ${(error as Error).message}`);
-  }
 }

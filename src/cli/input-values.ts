@@ -3,6 +3,8 @@
 import type { WorkflowVariable } from '../../schemas/types.generated.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { usageFault } from './faults.ts';
+import { readTypedJson } from '../words/typed.ts';
+import { jsonOf } from './json-argument.ts';
 
 type Variable = Pick<WorkflowVariable, 'name' | 'type'>;
 
@@ -27,17 +29,19 @@ function inputOf(text: string, declared: readonly Variable[]): readonly [string,
 }
 
 function rawOf({ name, type }: Variable, text: string): JsonValue {
-  const value = jsonOf(text);
-  if (value === undefined) throw usageFault(`The input "${name}" is no valid JSON.`);
+  const value = jsonOf(text, `The input "${name}"`);
   if (value !== null && typeOf(value) !== type) throw mismatch({ name, type });
   return value;
 }
 
 function typedOf({ name, type }: Variable, text: string): JsonValue {
   if (type === 'string') return text;
-  const value = jsonOf(text);
-  if (value === undefined || typeOf(value) !== type) throw mismatch({ name, type });
-  return value;
+  const read = readTypedJson(text);
+  // What is no JSON has no type here.
+  if (!read.ok && !read.isJson) throw mismatch({ name, type });
+  if (!read.ok) throw usageFault(`The input "${name}" ${read.message}.`);
+  if (typeOf(read.value) !== type) throw mismatch({ name, type });
+  return read.value;
 }
 
 const EXAMPLES: Readonly<Record<WorkflowVariable['type'], string>> = {
@@ -55,13 +59,4 @@ function mismatch({ name, type }: Variable): Error {
 function typeOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   return value === null ? 'null' : typeof value;
-}
-
-function jsonOf(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    // What is no JSON has no type here.
-    return undefined;
-  }
 }

@@ -6,6 +6,7 @@ import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { cohortsTable, reportText } from './cohort-tables.ts';
 import { CliFault, codeOf, EXIT, usageFault } from './faults.ts';
 import { agentsOf } from './fork-command.ts';
+import { jsonObjectOf } from './json-argument.ts';
 import { lookUntil } from './looking.ts';
 import { addGateOptions, gateOf, gateText, type GateFlags } from './replay-gate.ts';
 import { command, numberTo } from './run-commands.ts';
@@ -222,12 +223,5 @@ function changeOf(flags: ReplayFlags): NonNullable<CohortCreateRequest['change']
 
 function optionsIn(text: string | undefined): JsonObject {
   if (text === undefined) return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as JsonObject;
-  } catch {
-    // Told below.
-  }
-  throw usageFault('--configurable is no JSON object.');
+  return jsonObjectOf(text, '--configurable', 'a JSON object');
 }

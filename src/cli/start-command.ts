@@ -13,6 +13,7 @@ import { CliFault, codeOf, usageFault } from './faults.ts';
 import { followRun } from './follow.ts';
 import type { HostClient } from './host-client.ts';
 import { inputsOf } from './input-values.ts';
+import { INPUTS_SHAPE, jsonObjectOf } from './json-argument.ts';
 import { command, DEFAULT_COMMAND } from './run-commands.ts';
 import { RUNS } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
@@ -113,15 +114,7 @@ async function startRun(cli: Cli, workflowId: string, flags: StartFlags): Promis
 async function wholeInputs({ input }: Cli, given: string): Promise<JsonObject> {
   const typed = given === '-' ? await readAll(input) : given;
   const text = given.startsWith('@') ? textOfFile(given.slice(1)) : typed;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw usageFault(`--inputs is no valid JSON: ${(error as Error).message}`);
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw usageFault('--inputs must be a JSON object with the inputs by name.');
-  return value as JsonObject;
+  return jsonObjectOf(text, '--inputs', INPUTS_SHAPE);
 }
 
 async function readAll(input: Readable | undefined): Promise<string> {

@@ -6,6 +6,7 @@ import { printable } from '../words/printable.ts';
 import { STATUS_WORDS } from '../words/status.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
+import { INPUTS_SHAPE, jsonObjectOf } from './json-argument.ts';
 import { lookUntil } from './looking.ts';
 import { getRun, RUNS } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
@@ -120,19 +121,7 @@ function linesOf(text: string, file: string): readonly Line[] {
   if (lines.length > MAX_LINES)
     throw usageFault(`The file ${file} has ${lines.length} lines: ${MAX_LINES} are the most.`);
   return lines.map(({ said, line }) => {
-    const inputs = objectOf(said);
-    if (!inputs)
-      throw usageFault(`Line ${line} of ${file} is no JSON object with the inputs by name.`);
+    const inputs = jsonObjectOf(said, `Line ${line} of ${file}`, INPUTS_SHAPE);
     return { line, inputs };
   });
-}
-
-function objectOf(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as JsonObject) : undefined;
-  } catch {
-    return undefined;
-  }
 }

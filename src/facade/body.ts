@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
 import { HostError, invalid } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
+import { readJson } from '../rules/json-text.ts';
 import { REQUEST_BODY_BYTES } from '../rules/limits.ts';
 
 /** Deepest nesting of a request body. */
@@ -13,12 +14,12 @@ const FORM_BYTES = 512 * 1024;
 /** Fields of such a form. */
 const FORM_FIELDS = 2_000;
 
-const readJson = express.json({
+const readBody = express.json({
   limit: REQUEST_BODY_BYTES,
   strict: false,
   inflate: false,
   type: () => true,
-  verify: (...[, , bytes, encoding]) => mustBeText(bytes, encoding),
+  verify: (...[, , bytes, encoding]) => mustBeExact(bytes, encoding),
 });
 const readText = express.text({
   limit: FORM_BYTES,
@@ -32,6 +33,14 @@ function mustBeText(bytes: Buffer, encoding: string): void {
   if (encoding === 'utf-8' && !isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
 }
 
+/** JSON between systems is UTF-8 (RFC 8259 §8.1): of another text it is not known here what its reader makes of it. */
+function mustBeExact(bytes: Buffer, encoding: string): void {
+  if (encoding !== 'utf-8') throw new HostError('unsupported_media_type');
+  mustBeText(bytes, encoding);
+  const read = readJson(bytes.toString('utf8'), BODY_DEPTH);
+  if (!read.ok && read.isJson) throw invalid(read.fault.pointer, read.fault.message);
+}
+
 /** The same of the bytes that stand as `%xx`. */
 function mustBeEscapedText(form: string): void {
   try {
@@ -42,7 +51,7 @@ function mustBeEscapedText(form: string): void {
   }
 }
 
-function read(parser: typeof readJson, request: Request, response: Response): Promise<unknown> {
+function read(parser: typeof readBody, request: Request, response: Response): Promise<unknown> {
   return new Promise((resolve, reject) => {
     parser(request, response, (error?: unknown) => {
       if (error) reject(error instanceof Error ? error : new Error('the body could not be read'));
@@ -69,7 +78,7 @@ export async function readJsonBody(
 ): Promise<JsonValue | undefined> {
   if (!hasBody(request)) return undefined;
   if (mediaType(request) !== 'application/json') throw new HostError('unsupported_media_type');
-  const body = (await read(readJson, request, response)) as JsonValue;
+  const body = (await read(readBody, request, response)) as JsonValue;
   guardJson(body);
   return body;
 }
@@ -98,9 +107,6 @@ export function guardJson(value: JsonValue): void {
   const open: { value: JsonValue; depth: number }[] = [{ value, depth: 0 }];
   for (let item = open.pop(); item; item = open.pop()) {
     const { value: current, depth } = item;
-    // `1e400`: JSON takes it, a number here cannot be so large, and it would be stored as null.
-    if (typeof current === 'number' && !Number.isFinite(current))
-      throw invalid('', 'a number is larger than a double can be');
     if (typeof current !== 'object' || current === null) continue;
     if (depth >= BODY_DEPTH) throw invalid('', `nested deeper than ${BODY_DEPTH} levels`);
     if (!Array.isArray(current)) guardKeys(current);
@@ -111,7 +117,6 @@ export function guardJson(value: JsonValue): void {
 }
 
 function guardKeys(value: { [key: string]: JsonValue }): void {
-  if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'this key is not accepted');
   const inner = Object.hasOwn(value, 'constructor') ? value.constructor : undefined;
   if (typeof inner === 'object' && inner !== null && Object.hasOwn(inner, 'prototype')) {
     throw invalid('constructor', 'this key is not accepted');

@@ -34,7 +34,7 @@ interface Told {
  * tenant who asks; before that is known there are none.
  */
 export function envelopeOf(error: unknown, major: ServedMajor, tenant?: string): Told {
-  const code = frameworkCode(error) ?? codeOf(error) ?? 'internal_error';
+  const code = codeOf(error) ?? frameworkCode(error) ?? 'internal_error';
   const { status, error: name } = major.errors[code];
   const { message } = ERRORS[code];
   if (code === 'internal_error') {

@@ -29,14 +29,22 @@ export function encodeFrame(message: object, maxFrameBytes: number): Buffer {
   return frame;
 }
 
+export interface FrameReading {
+  /** In ms: what `openSinceMs` is told in. */
+  readonly now?: () => number;
+  /** Throws for what is no JSON. */
+  readonly parse?: (text: string) => unknown;
+}
+
 /**
  * Bytes to messages, over any chunking. The first fault is the last thing it says: after it the stream has no known
- * boundary, so it takes nothing more. Members named `__proto__` are dropped, as any unknown member is ignored (seed
- * 004 §6.2): refusing them would let content that an agent merely passes on end its connection.
+ * boundary, so it takes nothing more. What a message holds is as it was sent, members named `__proto__` too: who takes a
+ * content over refuses what cannot be kept (I103), so that nothing in a member that nobody reads ends a connection.
  */
 export class FrameDecoder {
   readonly #maxFrameBytes: number;
   readonly #now: () => number;
+  readonly #parse: (text: string) => unknown;
   readonly #prefix = Buffer.alloc(LENGTH_BYTES);
   #prefixBytes = 0;
   #length = 0;
@@ -45,10 +53,10 @@ export class FrameDecoder {
   #openSinceMs: number | undefined;
   #faulted = false;
 
-  /** `now` in ms: what `openSinceMs` is told in. */
-  constructor(maxFrameBytes: number, now: () => number = () => performance.now()) {
+  constructor(maxFrameBytes: number, { now, parse }: FrameReading = {}) {
     this.#maxFrameBytes = maxFrameBytes;
-    this.#now = now;
+    this.#now = now ?? (() => performance.now());
+    this.#parse = parse ?? ((text) => JSON.parse(text) as unknown);
   }
 
   /** When the first byte of the frame that is not complete yet arrived (slow senders). */
@@ -73,7 +81,7 @@ export class FrameDecoder {
       rest = rest.subarray(taken);
       if (!body) continue;
       this.#next();
-      const frame = parse(body);
+      const frame = read(body, this.#parse);
       frames.push(frame.ok ? frame : this.#fail(frame.fault));
     }
     return frames;
@@ -139,7 +147,7 @@ export class FrameDecoder {
 // A byte order mark is kept, so that it is no JSON: the length counts JSON alone.
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function parse(body: Uint8Array): Frame {
+function read(body: Uint8Array, parse: (text: string) => unknown): Frame {
   let text: string;
   try {
     text = UTF8.decode(body);
@@ -148,26 +156,25 @@ function parse(body: Uint8Array): Frame {
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parse(text);
   } catch {
     return { ok: false, fault: 'not-json' };
   }
   if (!isObject(value)) return { ok: false, fault: 'not-object' };
-  return clean(value) ? { ok: true, value } : { ok: false, fault: 'too-deep' };
+  return isShallow(value) ? { ok: true, value } : { ok: false, fault: 'too-deep' };
 }
 
 function isObject(value: unknown): value is FrameValue {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Drops `__proto__` members; false when the value is deeper than permitted. By a stack of its own, not recursion. */
-function clean(value: FrameValue): boolean {
+/** By a stack of its own, not recursion. */
+function isShallow(value: FrameValue): boolean {
   let level: object[] = [value];
   for (let depth = 1; level.length > 0; depth += 1) {
     if (depth > MAX_FRAME_DEPTH) return false;
     const below: object[] = [];
     for (const one of level) {
-      if (Object.hasOwn(one, '__proto__')) delete (one as FrameValue)['__proto__'];
       for (const inner of Object.values(one))
         if (typeof inner === 'object' && inner !== null) below.push(inner as object);
     }

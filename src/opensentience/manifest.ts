@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import type { AgentPermission, AgentTool } from '../ports/agents.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OpensentienceAgent, OpensentienceToolPolicy } from '../../schemas/types.generated.ts';
+import { readJson } from '../rules/json-text.ts';
 import { schemaDocument, validate } from '../wire/validators.ts';
 import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
 import type { DeclaredTool } from './messages.ts';
@@ -145,11 +146,9 @@ export function checkManifest(bytes: Uint8Array): ReturnType<typeof validate.ope
   } catch {
     return fault('is not UTF-8');
   }
-  try {
-    return validate.opensentienceAgent(JSON.parse(text));
-  } catch {
-    return fault('is not JSON');
-  }
+  const read = readJson(text);
+  if (read.ok) return validate.opensentienceAgent(read.value);
+  return read.isJson ? { ok: false, errors: [read.fault] } : fault('is not JSON');
 }
 
 function refuse(logger: Logger, file: string, fault: { pointer: string; message: string }): void {

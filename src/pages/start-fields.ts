@@ -2,6 +2,7 @@
 // (rest-endpoints.md §POST /v1/runs). Pure. A text becomes the JSON value that the variable's type asks for, or a fault
 // at its pointer; whether the inputs are right is said by the same rules as the API's.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { readNumber, readTypedJson } from '../words/typed.ts';
 import type { WorkflowVariable } from '../../schemas/types.generated.ts';
 
 export interface StartField {
@@ -43,7 +44,6 @@ export const TAGS_CONTROL = 'tags';
 export const TAGS_POINTER = '/tags';
 const INPUT = 'input.';
 const EMPTY = 'empty.';
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /** One for each variable, in the definition's order. */
 export function fieldsOf(variables: readonly WorkflowVariable[]): StartField[] {
@@ -149,7 +149,7 @@ function readField(field: StartField, form: FormTexts): ReadField {
     case 'string':
       return { kind: 'given', value: text };
     case 'number':
-      return numberOf(text.trim());
+      return numberOf(text);
     case 'boolean':
       return booleanOf(text);
     case 'object':
@@ -159,13 +159,8 @@ function readField(field: StartField, form: FormTexts): ReadField {
 }
 
 function numberOf(text: string): ReadField {
-  if (!DECIMAL.test(text)) return fault('must be a number, such as 12 or 0.5');
-  const value = Number(text);
-  if (!Number.isFinite(value)) return fault('is larger than a number can be');
-  // What would silently become another number, an order's for example, is not taken.
-  if (/^[+-]?\d+$/.test(text) && !Number.isSafeInteger(value))
-    return fault('has more digits than a number can hold exactly');
-  return { kind: 'given', value };
+  const read = readNumber(text);
+  return read.ok ? { kind: 'given', value: read.value } : fault(read.message);
 }
 
 function booleanOf(text: string): ReadField {
@@ -176,13 +171,12 @@ function booleanOf(text: string): ReadField {
 
 /** No words of the parser: they repeat what was typed. */
 export function jsonOf(text: string): ReadField {
-  try {
-    return { kind: 'given', value: JSON.parse(text) as JsonValue };
-  } catch {
-    return fault(
-      'is not valid JSON: names and texts stand in double quotes, and no comma stands behind the last part',
-    );
-  }
+  const read = readTypedJson(text);
+  if (read.ok) return { kind: 'given', value: read.value };
+  if (read.isJson) return fault(read.message);
+  return fault(
+    'is not valid JSON: names and texts stand in double quotes, and no comma stands after the last part',
+  );
 }
 
 function fault(message: string): ReadField {

@@ -9,47 +9,6 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether objects and arrays are nested deeper than that many levels; looks no deeper. */
-export function hasLevelsAbove(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((member) => hasLevelsAbove(member, levels - 1));
-}
-
-/**
- * The same of a JSON text that nobody has read yet: what reads it needs memory for each level that is open. Of a text that is
- * no JSON it says nothing.
- */
-export function opensLevelsAbove(text: string, levels: number): boolean {
-  let open = 0;
-  for (let at = 0; at < text.length; at++)
-    switch (text.charCodeAt(at)) {
-      case QUOTE:
-        at = endOfString(text, at);
-        break;
-      case BRACKET:
-      case BRACE:
-        if (++open > levels) return true;
-        break;
-      case BRACKET_END:
-      case BRACE_END:
-        open--;
-    }
-  return false;
-}
-
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-const [BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x5b, 0x5d, 0x7b, 0x7d];
-
-/** Of the string that begins there. */
-function endOfString(text: string, from: number): number {
-  for (let at = from + 1; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at;
-    if (code === BACKSLASH) at++;
-  }
-  return text.length;
-}
-
 /** RFC 8785 canonical text: keys in UTF-16 code-unit order, no white space, undefined members left out. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value))

@@ -2,7 +2,8 @@
 // made. Nothing in it is a path, an address or a program: it is read, and played as a record.
 import { createHash } from 'node:crypto';
 import { HostError } from '../rules/errors.ts';
-import { canonicalJson, isJsonObject, opensLevelsAbove, type JsonObject } from '../rules/json.ts';
+import { canonicalJson, isJsonObject, type JsonObject } from '../rules/json.ts';
+import { faultText, readJson } from '../rules/json-text.ts';
 import { RUN_BUNDLE_BYTES } from '../rules/limits.ts';
 import { TRANSLATE_VERSION } from '../rules/run-input.ts';
 import { ERA, REVISION } from '../rules/versions.ts';
@@ -59,16 +60,22 @@ function digestOf(text: string): string {
 }
 
 function objectIn(file: Uint8Array): JsonObject {
-  let value: unknown;
+  let text: string;
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(file);
-    value = opensLevelsAbove(text, MAX_LEVELS) ? undefined : JSON.parse(text);
+    text = new TextDecoder('utf-8', { fatal: true }).decode(file);
   } catch (cause) {
     throw new HostError('bundle_invalid', { reason: 'The file is no JSON text.' }, cause);
   }
-  if (!isJsonObject(value))
+  const read = readJson(text, MAX_LEVELS);
+  if (!read.ok) {
+    const reason = read.isJson
+      ? `${faultText('The bundle', read.fault)}.`
+      : 'The file is no JSON text.';
+    throw new HostError('bundle_invalid', { reason, pointer: read.fault.pointer });
+  }
+  if (!isJsonObject(read.value))
     throw new HostError('bundle_invalid', { reason: 'The file is no bundle of a run.' });
-  return value;
+  return read.value;
 }
 
 function unsupported(what: string, found: unknown, known: number): HostError {
@@ -94,10 +101,6 @@ function checkTogether({ run, input, recording }: RunBundle): void {
 }
 
 function isJsonText(text: string): boolean {
-  try {
-    return !opensLevelsAbove(text, MAX_LEVELS) && isJsonObject(JSON.parse(text));
-  } catch {
-    // What is no JSON is no payload.
-    return false;
-  }
+  const read = readJson(text, MAX_LEVELS);
+  return read.ok && isJsonObject(read.value);
 }

@@ -11,13 +11,12 @@ import {
   type FormShape,
   type OpenQuestion,
 } from './question.ts';
+import { readNumber, readTypedJson, type ReadTyped } from './typed.ts';
 
 /** Fields of a form as a body parser gives them; repeated fields are refused. */
 export type AnswerForm = Readonly<Record<string, unknown>>;
 
-export type ResumeValue =
-  | { readonly ok: true; readonly value: JsonValue }
-  | { readonly ok: false; readonly message: string };
+export type ResumeValue = ReadTyped<JsonValue>;
 
 /** Longest text of one field in characters. */
 const FIELD_CHARACTERS = 64 * 1024;
@@ -85,8 +84,9 @@ function closingOf(fields: Readonly<Record<string, string>>, data: JsonObject): 
   if (!schema) return yes({ operation: 'close', ...last });
   const given = fields.editedDecision?.trim();
   const outcome = given ? typed(given, schema) : undefined;
-  if (outcome === undefined) return no('The outcome is missing or has the wrong form.');
-  return yes({ operation: 'close', outcome, ...last });
+  if (!outcome) return no('The outcome is missing.');
+  if (!outcome.ok) return no(`The outcome ${outcome.message}.`);
+  return yes({ operation: 'close', outcome: outcome.value, ...last });
 }
 
 function yes(value: JsonValue): ResumeValue {
@@ -121,11 +121,8 @@ function editedValue(
   const original = editableOf(interrupt);
   const named = Object.keys(fields).some((name) => name.startsWith(FIELD));
   if (named && isFlat(original)) return editedMembers(fields, original);
-  try {
-    return yes(JSON.parse(fields.editedDecision ?? '') as JsonValue);
-  } catch {
-    return no('The changed value is not valid JSON. Nothing was sent.');
-  }
+  const read = readPart(fields.editedDecision ?? '');
+  return read.ok ? read : no(`The changed value ${read.message}. Nothing was sent.`);
 }
 
 /** Its members have a field each. */
@@ -145,9 +142,9 @@ function editedMembers(
     if (text === undefined) {
       value[name] = before;
     } else if (typeof before === 'number') {
-      const number = Number(text);
-      if (text.trim() === '' || !Number.isFinite(number)) return no(`"${name}" must be a number.`);
-      value[name] = number;
+      const number = readNumber(text);
+      if (!number.ok) return no(`"${name}" ${number.message}.`);
+      value[name] = number.value;
     } else if (typeof before === 'boolean') {
       if (text !== 'true' && text !== 'false') return no(`"${name}" must be true or false.`);
       value[name] = text === 'true';
@@ -164,28 +161,31 @@ function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): 
     const text = fields[`${ANSWER}${id}`]?.trim();
     if (!text) return no(`Please answer: ${question}`);
     const answer = typed(text, schema);
-    if (answer === undefined) return no(`The answer to "${question}" has the wrong form.`);
-    answers[id] = answer;
+    if (!answer.ok) return no(`The answer to "${question}" ${answer.message}.`);
+    answers[id] = answer.value;
   }
   return yes({ answers });
 }
 
-/** Text as the question's schema types it; undefined where it cannot be that. */
-function typed(text: string, schema: JsonObject | undefined): JsonValue | undefined {
+/** Text as the question's schema types it. A message has no subject and no full stop. */
+function typed(text: string, schema: JsonObject | undefined): ResumeValue {
   switch (schema?.type) {
     case 'number':
     case 'integer':
-      return Number.isFinite(Number(text)) ? Number(text) : undefined;
+      return readNumber(text);
     case 'boolean':
-      return text === 'true' ? true : text === 'false' ? false : undefined;
+      if (text !== 'true' && text !== 'false') return no('must be true or false');
+      return yes(text === 'true');
     case 'object':
     case 'array':
-      try {
-        return JSON.parse(text) as JsonValue;
-      } catch {
-        return undefined;
-      }
+      return readPart(text);
     default:
-      return text;
+      return yes(text);
   }
+}
+
+/** JSON of a person, without the words of a parser. */
+function readPart(text: string): ResumeValue {
+  const read = readTypedJson(text);
+  return read.ok || read.isJson ? read : no('is not valid JSON');
 }

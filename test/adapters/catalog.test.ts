@@ -61,15 +61,17 @@ describe('definitions', () => {
     await cp(join(SAMPLES, 'definitions'), folder, { recursive: true });
     await write('broken.json', '{ "id": ');
     await write('empty.json', '{}');
+    await write('exact.json', '{"id":"a","limit":9007199254740993}');
     await write('binary.json', Buffer.from([0xff, 0xfe, 0x00]).toString('latin1'));
     await write('notes.txt', 'not read');
     await mkdir(join(folder, 'sub.json'));
     const catalog = await load({ fixturesDir: folder });
     expect(catalog.fixtures()).toEqual(['chain']);
-    expect(lines).toHaveLength(3);
+    expect(lines).toHaveLength(4);
     expect(lines.join('\n')).toMatch(
       /broken\.json.*not JSON[\s\S]*empty\.json skipped: \/ must have the field/,
     );
+    expect(lines.join('\n')).toContain('exact.json skipped: cannot be taken: /limit is a number');
   });
 
   test('what is left out is kept for its tenant, with file, place and reason; no more than 100 faults', async () => {

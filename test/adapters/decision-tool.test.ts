@@ -70,6 +70,26 @@ describe('what is read', () => {
     ['a call cut in its arguments', { calls: [{ name: NAME, arguments: '{"id"' }] }, 'cut off'],
     ['a call without a name', { calls: [{ name: ' ', arguments: '{}' }] }, 'names no tool'],
     ['a decision cut off', { calls: [{ ...decides, arguments: '{"deci' }] }, 'cut off'],
+    [
+      '[I103] a number that would be another one',
+      { calls: [reads, { name: NAME, arguments: '{"pay":{"order":2512292042121000001}}' }] },
+      '/pay/order is a number that cannot be kept exactly: send it as text',
+    ],
+    [
+      '[I103] a decision with one',
+      { calls: [{ ...decides, arguments: '{"decision":1e400}' }] },
+      '/decision is a number',
+    ],
+    [
+      'a name that is nobody’s',
+      { calls: [{ name: NAME, arguments: '{"__proto__":1}' }] },
+      'a name',
+    ],
+    [
+      'depth without end',
+      { calls: [{ name: NAME, arguments: '['.repeat(129) + ']'.repeat(129) }] },
+      'nested deeper than 128 levels',
+    ],
     ['a call without an end of the answer', { calls: [reads], finished: false }, 'cut off'],
   ])('%s: unusable, nothing is called, and what was said is kept', (_name, answer, told) => {
     const result = read(answer);

@@ -66,6 +66,21 @@ describe('what comes back', () => {
     });
   });
 
+  test('[I103] a whole input at the start, with a number that may have been another one', async () => {
+    const input = { order: 2512292042121000000 };
+    const config = await endpoint(
+      streaming(
+        begin(),
+        blockStart(0, { type: 'tool_use', id: 't', name: ORDERS_NAME, input }),
+        blockStop(0),
+        end('tool_use'),
+      ),
+    );
+    const { response } = await infer(config);
+    expect(response).toMatchObject({ kind: 'unusable', calls: [] });
+    expect(response.unusable).toContain('/order is a number that cannot be kept exactly');
+  });
+
   test.each([
     [{ input_tokens: '50', output_tokens: -3 }],
     [{ input_tokens: 1.5, output_tokens: 1e300 }],

@@ -51,3 +51,16 @@ test('200 with a page', async () => {
     void response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Busy</p>');
   await expect(infer(answer)).rejects.toMatchObject({ code: 'model_unavailable' });
 });
+
+test.each([
+  [12, { kind: 'calls', calls: [{ arguments: { id: 12 } }] }],
+  [2512292042121000000, { kind: 'unusable', calls: [] }],
+])('[I103] arguments as an object: %d, which may have been another number', async (id, read) => {
+  const call = {
+    index: 0,
+    function: { name: functionNameOf('demo:orders.get'), arguments: { id } },
+  };
+  const response = await infer(streaming(chunk({ tool_calls: [call] }, 'tool_calls') + DONE));
+  expect(response).toMatchObject(read);
+  expect(response.unusable ?? '/id is a number').toContain('/id is a number');
+});

@@ -81,10 +81,11 @@ describe('openwop fork', () => {
       'agent=version',
     ],
     ['a file that is none', ['fork', 'run-a', '--from', '0', '--prompt', 'a=/none/x'], 'ENOENT'],
+    ['an answer that is no JSON', ['fork', 'run-a', '--from', '1', '--answer', '{'], 'is not JSON'],
     [
-      'an answer that is no JSON',
-      ['fork', 'run-a', '--from', '1', '--answer', '{'],
-      'no valid JSON',
+      '[I103] an answer with a number that would change',
+      ['fork', 'run-a', '--from', '1', '--answer', '{"order":9007199254740993}'],
+      '--answer cannot be taken: /order is a number',
     ],
   ])('asks for more, exit code 2: %s', async (_what, args, words) => {
     host.script({});

@@ -4,7 +4,6 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inputsOf } from '../../src/cli/input-values.ts';
 import { ANSWER_NOTICES, OVER } from '../../src/words/outcome.ts';
 import {
   frames,
@@ -317,6 +316,7 @@ describe('openwop runs answer', () => {
     ['one that the question has not', ['approve']],
     ['a change without what is changed', ['edit-accept']],
     ['a change that is no JSON', ['edit-accept', '--value', '{']],
+    ['[I103] a number that would change', ['edit-accept', '--value', '{"a":9007199254740993}']],
     ['a value where none belongs', ['accept', '--value', '{}']],
     ['nothing to change', ['refine']],
     ['an answer to no question', ['answers', '--answer', 'x=1']],
@@ -545,51 +545,6 @@ describe('openwop runs follow', () => {
     const { code, err } = await host.run(args, { signal: stop.signal, out });
     expect([code, err.replaceAll('": "', '":"')]).toEqual([130, expect.stringContaining(told)]);
     expect(host.asked.filter(({ line }) => line.startsWith('POST'))).toEqual([]);
-  });
-});
-
-describe('openwop start --input', () => {
-  const declared = (['string', 'number', 'boolean', 'object', 'array'] as const).map((type) => ({
-    ...{ name: type, type },
-  }));
-  it.each([
-    ['string=12', { string: '12' }],
-    ['string=a=b', { string: 'a=b' }],
-    ['string=', { string: '' }],
-    ['number=12.5', { number: 12.5 }],
-    ['boolean=true', { boolean: true }],
-    ['object={"a":1}', { object: { a: 1 } }],
-    ['array=[1]', { array: [1] }],
-    ['string:="12"', { string: '12' }],
-    ['number:=null', { number: null }],
-  ])('%s', (text, inputs) => {
-    expect(inputsOf([text], declared)).toEqual(inputs);
-  });
-  it.each([
-    ...['number=many', 'number="1"', 'number=', 'boolean=yes', 'boolean=1', 'object=[1]'],
-    ...['object={', 'array={}', 'string:=12', 'string:=x', 'nothing=1', 'string', '=1'],
-  ])('%s is told before anything is sent', (text) => {
-    expect(() => inputsOf([text], declared)).toThrow(/input/);
-  });
-
-  it('from a file, the input, and over it one by one; a lost answer starts no second run', async () => {
-    const body = { runId: 'run-1', status: 'pending', eventsUrl: 'x' };
-    host.script({
-      'GET /v1/workflows/w': { body: { variables: declared } },
-      'POST /v1/runs': [lost, { status: 201, body }],
-    });
-    const input = Readable.from(['{"string":"a",', '"number":1}']);
-    const args = ['start', 'w', '--inputs', '-', '--input', 'number=2', '--tag', 't', '--json'];
-    const { code, out } = await host.run(args, { input });
-    expect([code, JSON.parse(out)]).toEqual([0, body]);
-    const [first, second] = host.asked.slice(1);
-    expect(second?.body).toEqual({
-      ...{ workflowId: 'w', inputs: { string: 'a', number: 2 }, tags: ['t'] },
-    });
-    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key']);
-    const wrong = await host.run(['start', 'w', '--inputs', '@/nothing/here']);
-    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('/nothing/here')]);
-    expect((await host.run(['start', 'w', '--inputs', '[1]'])).code).toBe(2);
   });
 });
 

@@ -103,6 +103,7 @@ describe('openwop start --each', () => {
 
   it.each([
     ['a line that is no JSON', '{"order":"A"}\n{"order"\n', 'Line 2 of'],
+    ['[I103] a number that would change', '{"a":9007199254740993}\n', '/a is a number'],
     ['a line that is no object', '{"order":"A"}\n\n[1]\n', 'Line 3 of'],
     ['no line', '\n', 'has no lines'],
     ['too many', '{}\n'.repeat(1_001), '1000 are the most'],

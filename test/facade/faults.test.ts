@@ -103,11 +103,11 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
       'validation_error',
     ],
     [
-      'a number that is larger than a double',
+      'JSON in another encoding',
       '/v1/runs',
-      { body: '{"workflowId":"noop","metadata":{"a":1e400}}' },
-      400,
-      'validation_error',
+      { body: '{}', headers: { 'content-type': 'application/json; charset=utf-16le' } },
+      415,
+      'unsupported_media_type',
     ],
     ['an unknown run', '/v1/runs/run-unknown', {}, 404, 'run_not_found'],
     ['a run id with a NUL', '/v1/runs/a%00b', {}, 404, 'run_not_found'],
@@ -139,6 +139,25 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
     ],
   ])('%s', async (_what, path, request, status, code) => {
     await refused(path, request, { status, code });
+  });
+
+  it.each([
+    ['{"workflowId":"noop","inputs":{"order":9007199254740993}}', '/inputs/order', 'exactly'],
+    ['{"workflowId":"noop","metadata":{"a":[1e400]}}', '/metadata/a/0', 'send it as text'],
+    ['{"workflowId":"noop","inputs":{"__proto__":{"a":1}}}', '/inputs/__proto__', 'is a name'],
+  ])('[I103] %s is refused at its place: nothing else is stored', async (body, field, words) => {
+    const answer = await fetch(`${host.url}/v1/runs`, {
+      method: 'POST',
+      body,
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    });
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      {
+        error: 'validation_error',
+        details: { field, reason: expect.stringContaining(words) as unknown },
+      },
+    ]);
   });
 
   it('a body that is not UTF-8 is 400: nothing is stored in place of what was sent', async () => {

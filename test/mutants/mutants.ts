@@ -8,6 +8,7 @@ import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_FORKS } from './mutants-of-forks.ts';
+import { OF_JSON } from './mutants-of-json.ts';
 import { OF_KEYS } from './mutants-of-keys.ts';
 import { OF_OUTAGES_AND_DOUBTS } from './mutants-of-outages.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
@@ -581,6 +582,7 @@ const ROWS: readonly Row[] = [
   ...OF_EFFECTS,
   ...OF_ROWS,
   ...OF_KEYS,
+  ...OF_JSON,
   ...OF_OUTAGES_AND_DOUBTS,
 ];
 

@@ -1,12 +1,6 @@
 // Canonical JSON (RFC 8785) and sizes in UTF-8 bytes.
 import { describe, expect, test } from 'vitest';
-import {
-  canonicalJson,
-  isJsonObject,
-  jsonBytes,
-  opensLevelsAbove,
-  utf8Length,
-} from '../../src/rules/json.ts';
+import { canonicalJson, isJsonObject, jsonBytes, utf8Length } from '../../src/rules/json.ts';
 
 describe('canonicalJson', () => {
   test.each<[string, unknown, string]>([
@@ -50,17 +44,4 @@ test.each<[unknown, boolean]>([
   [undefined, false],
 ])('isJsonObject(%j) is %j', (value, expected) => {
   expect(isJsonObject(value)).toBe(expected);
-});
-
-test.each<[string, number, boolean]>([
-  ['1', 0, false],
-  ['[]', 0, true],
-  ['[[1],{"a":[2]}]', 3, false],
-  ['[[1],{"a":[2]}]', 2, true],
-  ['["[[[[", "\\"[[", {"{{{": "}"}]', 2, false],
-  ['["\\\\", [[1]]]', 2, true],
-  ['[['.repeat(1_000_000), 512, true],
-  ['"[[[[', 0, false],
-])('opensLevelsAbove(%.40s, %i) is %s', (text, levels, expected) => {
-  expect(opensLevelsAbove(text, levels)).toBe(expected);
 });

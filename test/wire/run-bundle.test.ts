@@ -101,6 +101,7 @@ describe('a run in one file', () => {
     ['no JSON', bytesOf(TEXT.slice(0, -1)), 'bundle_invalid'],
     ['no UTF-8', Uint8Array.from([0xff, 0xfe, 0x7b]), 'bundle_invalid'],
     ['no object', bytesOf('[1]'), 'bundle_invalid'],
+    ['[I103] a number that would change', bytesOf('{"a":9007199254740993}'), 'bundle_invalid'],
     ['another kind of file', bytesOf('{"format":"zip"}'), 'bundle_invalid'],
     [
       'depth without end',

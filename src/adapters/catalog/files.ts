@@ -1,6 +1,7 @@
 // Reading the operator's folders: bounded, UTF-8 only, and never outside the folder (RFC 0003).
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join, sep } from 'node:path';
+import { faultWords, readJson } from '../../rules/json-text.ts';
 
 /** Largest file that is read, in bytes. */
 const CATALOG_FILE_BYTES = 1024 * 1024;
@@ -43,14 +44,11 @@ export async function readText(path: string): Promise<string> {
   }
 }
 
-/** Throws FileProblem when the file is not JSON. */
-export async function readJson(path: string): Promise<unknown> {
-  const text = await readText(path);
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    throw new FileProblem(`is not JSON: ${(error as Error).message}`, { cause: error });
-  }
+/** Throws FileProblem when the file is not JSON, or what it says cannot be kept as it is written. */
+export async function readJsonFile(path: string): Promise<unknown> {
+  const read = readJson(await readText(path));
+  if (read.ok) return read.value;
+  throw new FileProblem(faultWords(read.fault));
 }
 
 /**

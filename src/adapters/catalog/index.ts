@@ -12,7 +12,7 @@ import type { Logger } from '../../ports/logger.ts';
 import type { Tools } from '../../ports/tools.ts';
 import { checkDefinition } from '../../wire/load-definition.ts';
 import type { AgentManifest, WorkflowDefinition } from '../../../schemas/types.generated.ts';
-import { filesIn, isFileProblem, readJson } from './files.ts';
+import { filesIn, isFileProblem, readJsonFile } from './files.ts';
 import { agentFaults, resolveManifest, type ManifestFault } from './manifests.ts';
 
 /** Faults of one file that its log line names, and that are kept of it; and those that are kept of all. */
@@ -280,7 +280,7 @@ async function jsonOf(
   { logger, faults }: Loading,
 ): Promise<unknown> {
   try {
-    return await readJson(path);
+    return await readJsonFile(path);
   } catch (error) {
     if (!isFileProblem(error)) throw error;
     faults.push({ what, source: basename(path), pointer: '', message: error.message });

@@ -5,7 +5,7 @@ import type { ResolvedAgent } from '../../ports/catalog.ts';
 import type { AgentManifest } from '../../../schemas/types.generated.ts';
 import { compileUserSchema } from '../../wire/user-schema.ts';
 import { validate } from '../../wire/validators.ts';
-import { FileProblem, insideFolder, isFileProblem, readJson, readText } from './files.ts';
+import { FileProblem, insideFolder, isFileProblem, readJsonFile, readText } from './files.ts';
 
 export interface ManifestFault {
   /** JSON pointer into the manifest. */
@@ -112,7 +112,7 @@ async function schemaFile(
 ): Promise<JsonObject | undefined> {
   if (reference === undefined) return undefined;
   const path = await insideFolder(folder, reference);
-  const schema = await readJson(path).catch((error: unknown) => refer(reference, error));
+  const schema = await readJsonFile(path).catch((error: unknown) => refer(reference, error));
   const compiled = compileUserSchema(schema);
   if (!compiled.ok) {
     const [{ pointer, message }] = compiled.errors;

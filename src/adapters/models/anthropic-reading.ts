@@ -4,8 +4,9 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { HostError } from '../../rules/errors.ts';
 import { isJsonObject } from '../../rules/json.ts';
+import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { readAnswer } from './decision-tool.ts';
+import { readAnswer, type SentCall } from './decision-tool.ts';
 import { MODEL_ANSWER_CALLS } from './limits.ts';
 import { countOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
@@ -14,6 +15,7 @@ import { lostConnection } from './provider-faults.ts';
 interface ToolUse {
   readonly name: string;
   arguments: string;
+  readonly fault: JsonFault | undefined;
 }
 
 export class AnthropicReading {
@@ -74,7 +76,10 @@ export class AnthropicReading {
     switch (block.type) {
       case 'tool_use':
         if (this.#calls.size >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
-        this.#calls.set(index, { name: this.#meter.take(block.name), arguments: '' });
+        this.#calls.set(index, {
+          ...{ name: this.#meter.take(block.name), arguments: '' },
+          fault: uncertainIn(block.input),
+        });
         // Compatible endpoints give the whole input here.
         if (isJsonObject(block.input) && Object.keys(block.input).length > 0)
           this.#argue(index, JSON.stringify(block.input));
@@ -172,10 +177,8 @@ export class AnthropicReading {
     return CACHE_COUNTS.reduce((sum, name) => sum + (this.#usage[name] ?? 0), plain);
   }
 
-  #sent(): { name: string; arguments: string }[] {
-    return [...this.#calls.entries()]
-      .sort(([a], [b]) => a - b)
-      .map(([, { name, arguments: sent }]) => ({ name, arguments: sent }));
+  #sent(): SentCall[] {
+    return [...this.#calls.entries()].sort(([a], [b]) => a - b).map(([, call]) => call);
   }
 }
 

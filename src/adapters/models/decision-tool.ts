@@ -1,7 +1,8 @@
 // The decision as the arguments of one final tool (architecture §5): what a model is told about it, and how an answer
 // is read, alike for every provider. Text before a call streams as reasoning wherever there are tools; the transcript
 // knows nothing of it, there the final output is text.
-import { hasLevelsAbove, isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import { isJsonObject, type JsonValue } from '../../rules/json.ts';
+import { faultText, readJson, type JsonFault, type ReadJson } from '../../rules/json-text.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 import { toolIdOf } from './tool-names.ts';
@@ -39,10 +40,17 @@ function withRule(items: readonly TranscriptItem[], rule: string): TranscriptIte
   return at < 0 ? [told, ...items] : items.map((item, index) => (index === at ? told : item));
 }
 
+export interface SentCall {
+  readonly name: string;
+  readonly arguments: string;
+  /** Of arguments that came as a value, whose text nobody has. */
+  readonly fault?: JsonFault | undefined;
+}
+
 /** What a streamed answer came to. */
 export interface Answer {
   /** Functions by the names that the provider knows, arguments as sent, in the order of the calls. */
-  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  readonly calls: readonly SentCall[];
   /** Text that is no reasoning: the final output of a model that writes it. */
   readonly text: string;
   /** The provider said that the answer is finished. */
@@ -59,10 +67,11 @@ export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'
   const { calls, text } = answer;
   if (calls.length === 0) return { kind: 'final', calls: [], final: text };
   const decisions = calls.filter(({ name }) => name === DECISION_TOOL);
-  const values = calls.map(({ arguments: sent }) => argumentsOf(sent));
-  const fault = faultOf(answer, decisions.length, values);
+  const sent = calls.map(argumentsOf);
+  const fault = faultOf(answer, decisions.length, sent);
   const offered = tools.map(({ toolId }) => toolId);
   if (fault !== undefined) return unusable(answer, fault, offered);
+  const values = sent.map((read) => (read.ok ? read.value : null));
   if (decisions.length === 1) return { kind: 'final', calls: [], final: JSON.stringify(values[0]) };
   return {
     kind: 'calls',
@@ -77,13 +86,13 @@ export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'
 function faultOf(
   { calls, text, finished }: Answer,
   decisionCalls: number,
-  values: readonly (JsonValue | undefined)[],
+  sent: readonly ReadJson[],
 ): string | undefined {
-  if (!finished || values.includes(undefined))
+  if (!finished || sent.some((read) => !read.ok && !read.isJson))
     return 'A call of a tool was cut off: its arguments are no JSON.';
   if (calls.some(({ name }) => name.trim() === '')) return 'A call names no tool.';
-  if (values.some((value) => hasLevelsAbove(value, MODEL_VALUE_LEVELS)))
-    return `The arguments of a call are nested deeper than ${MODEL_VALUE_LEVELS} levels.`;
+  const refused = sent.find((read) => !read.ok);
+  if (refused) return `${faultText('The input of a call', refused.fault)}.`;
   const decisions = decisionCalls + (isDecision(text) ? 1 : 0);
   if (decisions > 1) return 'There were two final outputs at once.';
   if (decisions === 1 && calls.length > decisionCalls)
@@ -100,17 +109,18 @@ function unusable({ calls, text }: Answer, fault: string, offered: readonly stri
 
 /** Whether a text is a final output, fenced or not, and no JSON that somebody quotes while thinking. */
 export function isDecision(text: string): boolean {
-  const inner = FENCED.exec(text.trim())?.[1] ?? text;
-  const value = parsed(inner);
+  const value = parsed(FENCED.exec(text.trim())?.[1] ?? text);
   if (!isJsonObject(value)) return false;
   return Object.hasOwn(value, 'decision') || value.type === 'clarification.request';
 }
 
-/** No arguments at all are those of a function without parameters; undefined for what is no JSON. */
-function argumentsOf(sent: string): JsonValue | undefined {
-  return sent.trim() === '' ? ({} satisfies JsonObject) : parsed(sent);
+/** No arguments at all are those of a function without parameters. */
+function argumentsOf({ arguments: sent, fault }: SentCall): ReadJson {
+  if (fault) return { ok: false, isJson: true, fault };
+  return readJson(sent.trim() === '' ? '{}' : sent, MODEL_VALUE_LEVELS);
 }
 
+/** To look at, not to keep. */
 function parsed(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue;

@@ -2,6 +2,7 @@
 // of a chunk but what it has, and a call is what its pieces make, by their place and not by their ids.
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { HostError } from '../../rules/errors.ts';
+import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { isDecision, readAnswer } from './decision-tool.ts';
 import { MODEL_ANSWER_CALLS } from './limits.ts';
@@ -16,6 +17,7 @@ interface Call {
   readonly index: number;
   name: string;
   arguments: string;
+  fault?: JsonFault | undefined;
   readonly brackets: Brackets;
 }
 
@@ -67,8 +69,10 @@ export class Reading {
 
   #takeCall(piece: CallPiece): void {
     const name = this.#meter.take(textOf(piece.function?.name));
-    const args = this.#meter.take(textOf(piece.function?.arguments));
+    const sent: unknown = piece.function?.arguments;
+    const args = this.#meter.take(textOf(sent));
     const known = this.#callOf(piece, name);
+    if (typeof sent !== 'string') known.fault ??= uncertainIn(sent);
     if (known.name !== name) known.name += name;
     known.arguments += args;
     known.brackets.take(args);

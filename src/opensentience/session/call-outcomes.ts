@@ -2,6 +2,7 @@
 // host's, and the check of an output. What an agent wrote is redacted and bounded before it is anyone's.
 import type { ErrorCode } from '../../rules/errors.ts';
 import type { JsonObject } from '../../rules/json.ts';
+import { faultText, unkeptIn } from '../../rules/json-text.ts';
 import type { CallOutcome, SessionRules } from './effects.ts';
 import type { AgentPayloads, ProtocolError } from '../messages.ts';
 import type { AcceptedTool } from './registration.ts';
@@ -66,7 +67,7 @@ export interface OutputRules {
   readonly redactor: SessionRules['redactor'];
 }
 
-/** The output as runs get it. One that breaks its schema or its limit is final: the tool has had its effect. */
+/** The output as runs get it. One that cannot be taken as it is written is final: the tool has had its effect. */
 export function succeededOutcome(
   result: AgentPayloads['agent.tool.result'],
   { tool, maxOutputBytes, redactor }: OutputRules,
@@ -75,6 +76,12 @@ export function succeededOutcome(
   const bytes = Buffer.byteLength(JSON.stringify(output));
   if (bytes > maxOutputBytes)
     return refusedCall('payload_too_large', true, { bytes, maxBytes: maxOutputBytes });
+  const unkept = unkeptIn(output);
+  if (unkept)
+    return refusedCall('tool_invalid_output', true, {
+      pointer: redactor.text(unkept.pointer),
+      reason: redactor.text(`${faultText('The result of the tool', unkept)}.`),
+    });
   const checked = tool.output?.validate(output);
   if (checked && !checked.ok)
     return refusedCall('tool_invalid_output', true, {

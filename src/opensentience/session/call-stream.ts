@@ -1,4 +1,5 @@
 // The stream of one call (seed 004 §4.3.2): `seq` from 1 by one, bounded, nothing after `done`. Pure.
+import { unkeptIn } from '../../rules/json-text.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
 import type { SessionRules } from './effects.ts';
 import type { AgentPayloads } from '../messages.ts';
@@ -6,7 +7,7 @@ import type { AgentPayloads } from '../messages.ts';
 type StreamPayload = AgentPayloads['agent.tool.stream'];
 
 /** What is wrong with a message of a stream. Only a gap's own message is still used: what is missing never comes. */
-export type StreamFault = 'repeat' | 'gap' | 'after_done' | 'too_long';
+export type StreamFault = 'repeat' | 'gap' | 'after_done' | 'too_long' | 'inexact';
 
 export interface StreamStep {
   readonly progress?: ToolProgress;
@@ -44,6 +45,8 @@ export class CallStream {
     const { maxStreamMessages, maxStreamBytes } = this.#rules.limits;
     this.#full = this.#messages > maxStreamMessages || this.#bytes > maxStreamBytes;
     if (this.#full) return faulty('too_long');
+    // Dropped by itself: what is shown of a call is what its tool said.
+    if (json && unkeptIn(json)) return faulty('inexact');
     const { redactor } = this.#rules;
     const shown = json ? JSON.stringify(redactor.json(json)) : redactor.text(text);
     return { ...gap, progress: { channel, text: shown } };

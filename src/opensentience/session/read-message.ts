@@ -50,7 +50,7 @@ const ANSWERED: Record<AgentMessageType, boolean> = {
   'agent.error': false,
 };
 
-/** The value must be what FrameDecoder gave: an object of bounded depth without `__proto__`. */
+/** The value must be what FrameDecoder gave: an object of bounded depth. */
 export function readMessage(value: FrameValue): ReadMessage {
   const type = knownType(value.type);
   const envelope = validate.openSentienceEnvelope(value);

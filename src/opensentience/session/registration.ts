@@ -1,6 +1,7 @@
 // The tools of one session (seed 004 §4.2): which declarations are accepted, and why others are not. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../rules/json.ts';
+import { unkeptIn } from '../../rules/json-text.ts';
 import { MAX_WORK } from '../../wire/schema-work.ts';
 import { compileUserSchema, type CompiledSchema, type UserSchema } from '../../wire/user-schema.ts';
 import { validate } from '../../wire/validators.ts';
@@ -106,6 +107,12 @@ export class ToolTable {
     const { limits, redactor } = this.#rules;
     if (Buffer.byteLength(JSON.stringify(offer)) > limits.maxToolBytes)
       return refused('tool.invalid_schema', { maxBytes: limits.maxToolBytes });
+    const unkept = unkeptIn(offer);
+    if (unkept)
+      return refused('tool.invalid_schema', {
+        ...place(redactor.text(unkept.pointer)),
+        reason: unkept.message,
+      });
     const shape = validate.agentMessage('declared-tool', offer);
     if (!shape.ok) return refused('protocol.invalid_message', place(shape.errors[0].pointer));
     const { tool_id: toolId, name } = offer;

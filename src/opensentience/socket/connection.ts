@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { JsonObject } from '../../rules/json.ts';
+import { parseMarked } from '../../rules/json-text.ts';
 import type { AgentSessionView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
@@ -77,7 +78,7 @@ export class Connection implements LiveSession {
       parts.transport,
       now,
     );
-    this.#decoder = new FrameDecoder(limits.maxFrameBytes, nowMs);
+    this.#decoder = new FrameDecoder(limits.maxFrameBytes, { now: nowMs, parse: parseMarked });
     const { messagesPerSecond } = limits;
     this.#pace = new Pace({ perSecond: messagesPerSecond, burst: messagesPerSecond }, now);
     this.#quota = new AuditQuota(now);

@@ -1,6 +1,7 @@
 // src/opensentience/session/calls.ts: every state of a call meets everything that can happen to it, then its limits, its stream,
 // its ids and what its result means (seed 004 §2.2, §3.1, §4.3, §4.4).
 import { describe, expect, it } from 'vitest';
+import { parseMarked } from '../../../src/rules/json-text.ts';
 import { CallTable, type CallRequest } from '../../../src/opensentience/session/calls.ts';
 import type { CallOutcome, Effect } from '../../../src/opensentience/session/effects.ts';
 import type {
@@ -374,6 +375,15 @@ describe('seed 004 §4.3.2: streams', () => {
       expect(desk.said()).toEqual(['log: t1', 'log: t2', 'stream.too_long']);
     }
   });
+  it('[I103] a partial result that cannot be kept exactly is dropped by itself', () => {
+    const desk = new Desk();
+    desk.add('a');
+    desk.said();
+    const json = parseMarked('{"order":9007199254740993}') as JsonMap;
+    desk.stream('a', 1, { channel: 'partial_result', data: { json } });
+    desk.stream('a', 2, { channel: 'partial_result', data: { json: { order: '1' } } });
+    expect(desk.said()).toEqual(['stream.inexact', 'partial_result: {"order":"1"}']);
+  });
   it('§7.2: texts and partial results are redacted', () => {
     const desk = new Desk();
     desk.add('a');
@@ -481,6 +491,26 @@ describe('seed 004 §4.3.3: what a result means', () => {
       expect(told(desk.outcome())).toBe(`${code} sent final`);
       expect(desk.said()[0]).toBe('call.refused_output');
     }
+  });
+  it('[I103] an output with a number that cannot be kept exactly is refused at its place', () => {
+    const desk = new Desk();
+    desk.add('a');
+    desk.effects = [];
+    desk.result('a', { output: parseMarked('{"order":{"id":9007199254740993}}') as JsonMap });
+    expect(told(desk.outcome())).toBe('tool_invalid_output sent final');
+    expect(desk.outcome()).toMatchObject({
+      details: {
+        pointer: '/order/id',
+        reason: expect.stringContaining('/order/id is a number that cannot be kept') as unknown,
+      },
+    });
+  });
+  it('[I103] an output with a member named __proto__ is refused', () => {
+    const desk = new Desk();
+    desk.add('a');
+    desk.effects = [];
+    desk.result('a', { output: JSON.parse('{"a":[{"__proto__":{}}]}') as JsonMap });
+    expect(desk.outcome()).toMatchObject({ details: { pointer: '/a/0/__proto__', final: true } });
   });
   it('§7.2: the output is redacted', () => {
     const desk = new Desk();

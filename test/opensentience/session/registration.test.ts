@@ -1,6 +1,8 @@
 // src/opensentience/session/registration.ts: what a set of tools costs its agent that is declared once more (seed 004
 // §4.2.1 replace). How each declaration is judged is told in session.test.ts.
 import { expect, it } from 'vitest';
+import type { JsonObject } from '../../../src/rules/json.ts';
+import { parseMarked } from '../../../src/rules/json-text.ts';
 import type { DeclaredTool } from '../../../src/opensentience/messages.ts';
 import { ToolTable } from '../../../src/opensentience/session/registration.ts';
 import { AGENT, rulesOf, toolOf } from '../../support/opensentience/wire.ts';
@@ -23,6 +25,23 @@ function table(): ToolTable {
   expect(tools.register({ tools: MANY }, T0).answer).toEqual({ registered: IDS });
   return tools;
 }
+
+it('[I103] a declaration with a number that cannot be kept exactly is refused by itself', () => {
+  const tools = new ToolTable(AGENT, rulesOf(), T0);
+  const schema = parseMarked('{"properties":{"n":{"maximum":9223372036854775807}}}');
+  const wide = toolOf('wide', { input_schema: schema as JsonObject });
+  const { answer } = tools.register({ tools: [wide, toolOf('echo')] }, T0);
+  expect(answer.registered).toEqual([id('echo')]);
+  expect(answer.rejected?.map(({ error }) => error)).toMatchObject([
+    {
+      code: 'tool.invalid_schema',
+      details: {
+        pointer: '/input_schema/properties/n/maximum',
+        reason: expect.stringContaining('cannot be kept exactly') as unknown,
+      },
+    },
+  ]);
+});
 
 it('replace: what is declared as it stood is no work, in whatever order its members come', () => {
   const tools = table();

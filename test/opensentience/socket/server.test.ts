@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { CoreMessage, Correlation } from '../../../src/opensentience/messages.ts';
 import type { Gate, Hello } from '../../../src/opensentience/parts.ts';
 import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
 import type { ToolProgress } from '../../../src/ports/tools.ts';
@@ -262,6 +263,21 @@ describe('seed 004 §4.3: calls over the wire', () => {
     expect(errors[0]).toMatchObject({ code: 'agent_unavailable', sent: true });
     expect(errors[1]).toMatchObject({ code: 'agent_unavailable', sent: false });
   });
+  it('[I103] a result with a number that cannot be kept exactly is refused, with its place', async () => {
+    stage = await startStage();
+    const agent = stage.agent();
+    await agent.join();
+    const ending = stage.session().call(callOf(ECHO));
+    const call = await agent.next('core.tool.call');
+    agent.write(resultText(call, '{"order":{"id":9007199254740993}}'));
+    await expect(ending).rejects.toMatchObject({
+      code: 'tool_invalid_output',
+      details: { pointer: '/order/id', final: true },
+      message: expect.stringContaining(
+        '/order/id is a number that cannot be kept exactly',
+      ) as unknown,
+    });
+  });
   it('a result right before the connection ends still counts', async () => {
     stage = await startStage();
     const agent = stage.agent();
@@ -446,3 +462,18 @@ describe('seed 004 §4.1.3, §4.5: draining and health', () => {
     expect((await one.next('core.goodbye')).payload.reason).toBe('core.stopping');
   });
 });
+
+/** The result of a call in a frame, with the text of its output as it is given. */
+function resultText(
+  call: Extract<CoreMessage, { type: 'core.tool.call' }>,
+  output: string,
+): Buffer {
+  const payload = { call_id: call.payload.call_id, status: 'succeeded' as const, output: {} };
+  const { request_id, correlation_id, causation_id } = call;
+  const ids = { request_id, correlation_id, causation_id } as Correlation;
+  const text = JSON.stringify(message('agent.tool.result', payload, ids));
+  const body = Buffer.from(text.replace('"output":{}', `"output":${output}`));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(body.length);
+  return Buffer.concat([length, body]);
+}

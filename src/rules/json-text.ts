@@ -1,0 +1,245 @@
+// JSON texts that come from outside: a model, an agent, a client, a person, a file. What they say is taken as it was
+// written, or refused with its place (architecture §10, I103): a number that a double cannot hold would be shown, logged
+// and sent as another one, and a member named `__proto__` is kept by one reader and dropped by the next. Pure.
+import type { JsonValue } from './json.ts';
+
+export interface JsonFault {
+  /** JSON pointer (RFC 6901); '' is the whole. */
+  readonly pointer: string;
+  /** Without its subject: `is not JSON`. */
+  readonly message: string;
+}
+
+export type ReadJson =
+  | { readonly ok: true; readonly value: JsonValue }
+  /** `isJson` false: the words of the parser, which repeat a part of the text. */
+  | { readonly ok: false; readonly isJson: boolean; readonly fault: JsonFault };
+
+/** Deepest nesting that is read, unless the caller says otherwise. */
+const READ_LEVELS = 128;
+/** Longest pointer that is told, in UTF-16 units. */
+const MAX_POINTER = 500;
+
+export const INEXACT = 'is a number that cannot be kept exactly';
+const AS_TEXT = `${INEXACT}: send it as text, in quotes`;
+const PROTO = '__proto__';
+
+/** Without subject and full stop. */
+export function faultWords({ pointer, message }: JsonFault): string {
+  return pointer === '' ? message : `cannot be taken: ${pointer} ${message}`;
+}
+
+/** A sentence about `what`, without its full stop. */
+export function faultText(what: string, fault: JsonFault): string {
+  return `${what} ${faultWords(fault)}`;
+}
+
+/** The value of a JSON text, exactly as it was written, or the first fault in it. */
+export function readJson(text: string, levels = READ_LEVELS): ReadJson {
+  const refused = (isJson: boolean, pointer: string, message: string): ReadJson => ({
+    ok: false,
+    isJson,
+    fault: { pointer, message },
+  });
+  if (opensLevelsAbove(text, levels))
+    return refused(true, '', `is nested deeper than ${levels} levels`);
+  let value: JsonValue;
+  try {
+    value = parseMarked(text);
+  } catch (error) {
+    return refused(false, '', `is not JSON: ${(error as Error).message}`);
+  }
+  const fault = unkeptIn(value);
+  return fault ? refused(true, fault.pointer, fault.message) : { ok: true, value };
+}
+
+/** A text without such a number of digits, and without exponents, has no number that could change. */
+const MAY_CHANGE = /\d[\d.]{15}|\d[eE]/;
+
+/**
+ * The value of a JSON text in which NaN, which no JSON can say, stands for each number that a double cannot hold exactly:
+ * `unkeptIn` finds it. Throws the SyntaxError of what is no JSON.
+ */
+export function parseMarked(text: string): JsonValue {
+  const root = { value: JSON.parse(text) as JsonValue };
+  if (MAY_CHANGE.test(text)) markChanged(text, root);
+  return root.value;
+}
+
+/** Place in the value that the text has come to: a container, where it is one, and a member of it. */
+interface Place {
+  readonly within: object | undefined;
+  member: string | number;
+}
+
+/** The text is JSON. Of members with one name the last one counts, so a mark may meet another value: then it is refused. */
+function markChanged(text: string, root: { value: JsonValue }): void {
+  const outer: Place[] = [];
+  let place: Place = { within: root, member: 'value' };
+  let name = '';
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    switch (code) {
+      case QUOTE: {
+        const end = endOfString(text, at);
+        name = text.slice(at, end + 1);
+        at = end;
+        break;
+      }
+      case COLON:
+        place.member = JSON.parse(name) as string;
+        break;
+      case COMMA:
+        if (typeof place.member === 'number') place.member += 1;
+        break;
+      case BRACKET:
+      case BRACE:
+        outer.push(place);
+        place = { within: containerAt(place), member: code === BRACKET ? 0 : '' };
+        break;
+      case BRACKET_END:
+      case BRACE_END:
+        place = outer.pop() ?? place;
+        break;
+      default: {
+        if (code !== MINUS && !isDigit(code)) break;
+        const end = endOfNumber(text, at);
+        if (!isExact(text.slice(at, end))) mark(place);
+        at = end - 1;
+      }
+    }
+  }
+}
+
+function containerAt({ within, member }: Place): object | undefined {
+  if (!within || !Object.hasOwn(within, member)) return undefined;
+  const value = (within as Record<string | number, unknown>)[member];
+  return typeof value === 'object' && value !== null ? value : undefined;
+}
+
+function mark({ within, member }: Place): void {
+  if (within && Object.hasOwn(within, member))
+    (within as Record<string | number, unknown>)[member] = NaN;
+}
+
+/** What of `parseMarked` cannot be kept: the first member named `__proto__` or number that is none. */
+export function unkeptIn(root: unknown): JsonFault | undefined {
+  return firstFault(root, Number.isFinite);
+}
+
+/** The same of a value that others have read from a text: a number that may have been another one there. */
+export function uncertainIn(root: unknown): JsonFault | undefined {
+  return firstFault(root, isCertain);
+}
+
+/** Digits that every double keeps of a number. */
+const CERTAIN_DIGITS = 15;
+
+function isCertain(value: number): boolean {
+  if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
+  return digitsOf(String(value)).length <= CERTAIN_DIGITS;
+}
+
+/** In the order of the text. */
+function firstFault(root: unknown, isKept: (value: number) => boolean): JsonFault | undefined {
+  const open: Step[] = [{ value: root }];
+  for (let step = open.pop(); step; step = open.pop()) {
+    const { value } = step;
+    if (step.name === PROTO && !step.isItem)
+      return { pointer: pointerTo(step), message: 'is a name that is not accepted' };
+    if (typeof value === 'number' && !isKept(value))
+      return { pointer: pointerTo(step), message: AS_TEXT };
+    if (typeof value !== 'object' || value === null) continue;
+    const isItem = Array.isArray(value);
+    const below = Object.entries(value).map(([name, member]) => ({
+      value: member as unknown,
+      name,
+      isItem,
+      above: step,
+    }));
+    for (const next of below.reverse()) open.push(next);
+  }
+  return undefined;
+}
+
+interface Step {
+  readonly value: unknown;
+  readonly name?: string;
+  readonly isItem?: boolean;
+  readonly above?: Step;
+}
+
+function pointerTo(step: Step): string {
+  const names: string[] = [];
+  for (let at: Step | undefined = step; at?.name !== undefined; at = at.above)
+    names.unshift(at.name.replaceAll('~', '~0').replaceAll('/', '~1'));
+  return names
+    .map((name) => `/${name}`)
+    .join('')
+    .slice(0, MAX_POINTER);
+}
+
+/**
+ * Whether the double that a decimal number is read as is written as the same number again: `1.50` and `1e3` are,
+ * 9007199254740993 and 1e400 are not. Shape: what JSON takes, and `+1`, `.5`, `1.`.
+ */
+export function isExact(literal: string): boolean {
+  const value = Number(literal);
+  // To round never moves the point: the same digits are the same number.
+  return Number.isFinite(value) && digitsOf(literal) === digitsOf(String(value));
+}
+
+/** Those that say the number: without sign, point, power of ten, and zeros at either end. */
+function digitsOf(literal: string): string {
+  const all = literal.replace(/[eE].*$/, '').replace(/[-+.]/g, '');
+  let from = 0;
+  while (all.charCodeAt(from) === ZERO) from++;
+  let to = all.length;
+  while (to > from && all.charCodeAt(to - 1) === ZERO) to--;
+  return all.slice(from, to);
+}
+
+/** Whether a JSON text nests deeper than that; of a text that is no JSON it says nothing. What reads it needs memory for
+ * each level that is open. */
+export function opensLevelsAbove(text: string, levels: number): boolean {
+  let open = 0;
+  for (let at = 0; at < text.length; at++)
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = endOfString(text, at);
+        break;
+      case BRACKET:
+      case BRACE:
+        if (++open > levels) return true;
+        break;
+      case BRACKET_END:
+      case BRACE_END:
+        open--;
+    }
+  return false;
+}
+
+const [QUOTE, BACKSLASH, COLON, COMMA, MINUS, ZERO] = [0x22, 0x5c, 0x3a, 0x2c, 0x2d, 0x30];
+const [BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x5b, 0x5d, 0x7b, 0x7d];
+const NUMBER = /[-+.\deE]*/y;
+
+/** Of the string that begins there: the place of its last quote. */
+function endOfString(text: string, from: number): number {
+  for (let at = from + 1; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at;
+    if (code === BACKSLASH) at++;
+  }
+  return text.length;
+}
+
+/** Of the number that begins there: the place after it. */
+function endOfNumber(text: string, from: number): number {
+  NUMBER.lastIndex = from;
+  NUMBER.test(text);
+  return NUMBER.lastIndex;
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code < ZERO + 10;
+}

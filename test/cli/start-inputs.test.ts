@@ -1,0 +1,72 @@
+// `openwop start` with inputs: text typed by the workflow's variables, JSON as it is written, and what is refused before
+// anything is sent.
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inputsOf } from '../../src/cli/input-values.ts';
+import { scriptedHost, type Scripted, type ScriptedHost } from './scripted-host.ts';
+
+const lost: Scripted = (response) => void response.destroy();
+
+let host: ScriptedHost;
+beforeAll(async () => {
+  host = await scriptedHost();
+});
+afterAll(() => host.close());
+
+describe('openwop start --input', () => {
+  const declared = (['string', 'number', 'boolean', 'object', 'array'] as const).map((type) => ({
+    ...{ name: type, type },
+  }));
+  it.each([
+    ['string=12', { string: '12' }],
+    ['string=a=b', { string: 'a=b' }],
+    ['string=', { string: '' }],
+    ['number=12.5', { number: 12.5 }],
+    ['boolean=true', { boolean: true }],
+    ['object={"a":1}', { object: { a: 1 } }],
+    ['array=[1]', { array: [1] }],
+    ['string:="12"', { string: '12' }],
+    ['number:=null', { number: null }],
+  ])('%s', (text, inputs) => {
+    expect(inputsOf([text], declared)).toEqual(inputs);
+  });
+  it.each([
+    ...['number=many', 'number="1"', 'number=', 'boolean=yes', 'boolean=1', 'object=[1]'],
+    ...['object={', 'array={}', 'string:=12', 'string:=x', 'nothing=1', 'string', '=1'],
+  ])('%s is told before anything is sent', (text) => {
+    expect(() => inputsOf([text], declared)).toThrow(/input/);
+  });
+
+  it('from a file, the input, and over it one by one; a lost answer starts no second run', async () => {
+    const body = { runId: 'run-1', status: 'pending', eventsUrl: 'x' };
+    host.script({
+      'GET /v1/workflows/w': { body: { variables: declared } },
+      'POST /v1/runs': [lost, { status: 201, body }],
+    });
+    const input = Readable.from(['{"string":"a",', '"number":1}']);
+    const args = ['start', 'w', '--inputs', '-', '--input', 'number=2', '--tag', 't', '--json'];
+    const { code, out } = await host.run(args, { input });
+    expect([code, JSON.parse(out)]).toEqual([0, body]);
+    const [first, second] = host.asked.slice(1);
+    expect(second?.body).toEqual({
+      ...{ workflowId: 'w', inputs: { string: 'a', number: 2 }, tags: ['t'] },
+    });
+    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key']);
+    const wrong = await host.run(['start', 'w', '--inputs', '@/nothing/here']);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('/nothing/here')]);
+    expect((await host.run(['start', 'w', '--inputs', '[1]'])).code).toBe(2);
+  });
+
+  it.each([
+    ['--inputs', '{"order":9007199254740993}', '--inputs cannot be taken: /order is a number'],
+    ['--inputs', '{"order":{"__proto__":1}}', '--inputs cannot be taken: /order/__proto__ is a'],
+    ['--input', 'number=9007199254740993', 'The input "number" is a number that cannot be kept'],
+    ['--input', 'number:=1e400', 'The input "number" is a number that cannot be kept'],
+    ['--input', 'object={"a":[1e400]}', 'The input "object" cannot be taken: /a/0 is a number'],
+  ])('[I103] %s %s is refused before anything is sent', async (flag, text, words) => {
+    host.script({ 'GET /v1/workflows/w': { body: { variables: declared } } });
+    const { code, err } = await host.run(['start', 'w', flag, text]);
+    expect([code, err]).toEqual([2, expect.stringContaining(words)]);
+    expect(host.asked.filter(({ line }) => line.startsWith('POST'))).toEqual([]);
+  });
+});

@@ -1,0 +1,54 @@
+// Mutants of what comes from outside as JSON (architecture §11, I103): rows of mutants.ts.
+import type { Row } from './mutants.ts';
+
+const TEXT = 'src/rules/json-text.ts';
+const DECISIONS = 'src/adapters/models/decision-tool.ts';
+const OF_TEXT = 'test/rules/json-text.test.ts';
+
+export const OF_JSON: readonly Row[] = [
+  [103, [TEXT, 'if (MAY_CHANGE.test(text)) ', 'if (false) '], [OF_TEXT, 'or refused']],
+  [103, [TEXT, '[\\d.]{15}|', '[\\d.]{17}|'], [OF_TEXT, 'or refused']],
+  [
+    103,
+    [TEXT, 'digitsOf(literal) === digitsOf(String(value))', 'true'],
+    [OF_TEXT, 'as big integers'],
+  ],
+  [103, [TEXT, 'step.name === PROTO && ', 'false && '], [OF_TEXT, 'is refused, not dropped']],
+  [103, [TEXT, 'place.member += 1', 'place.member += 2'], [OF_TEXT, 'whatever stands in texts']],
+  [103, [TEXT, '.length <= CERTAIN_DIGITS', '.length <= 17'], [OF_TEXT, 'others have read']],
+  [
+    103,
+    ['src/facade/body.ts', 'if (!read.ok && read.isJson) throw', 'if (!read.ok && false) throw'],
+    ['test/facade/faults.test.ts', 'is refused at its place'],
+  ],
+  [
+    103,
+    [DECISIONS, 'const refused = sent.find((read) => !read.ok);', 'const refused = undefined;'],
+    ['test/adapters/decision-tool.test.ts', 'would be another one'],
+  ],
+  [
+    103,
+    ['src/adapters/models/openai-reading.ts', 'known.fault ??= uncertainIn(sent);', ';'],
+    ['test/adapters/models-openai-unclear.test.ts', 'arguments as an object'],
+  ],
+  [
+    103,
+    ['src/adapters/models/anthropic-reading.ts', 'uncertainIn(block.input)', 'undefined'],
+    ['test/adapters/models-anthropic.test.ts', 'a whole input at the start'],
+  ],
+  [
+    103,
+    ['src/opensentience/session/call-outcomes.ts', 'if (unkept)', 'if (!unkept && false)'],
+    ['test/opensentience/session/calls.test.ts', 'an output with a number'],
+  ],
+  [
+    103,
+    ['src/opensentience/socket/connection.ts', ', parse: parseMarked', ''],
+    ['test/opensentience/socket/server.test.ts', 'cannot be kept exactly'],
+  ],
+  [
+    103,
+    ['src/words/typed.ts', 'isExact(typed)', 'true'],
+    ['test/words/answer.test.ts', 'a double would change'],
+  ],
+];
