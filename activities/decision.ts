@@ -94,15 +94,17 @@ export function parseDecision(text: string): ParsedDecision {
   };
 }
 
-/** The first reading that is JSON, and an object where it can be taken; undefined where there is none. */
+/** The first reading that is a JSON object, else what was wrong with the first that might be one. */
 function readObject(text: string): ReadJson | undefined {
   const fenced = FENCED.exec(text)?.[1];
   const outermost = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+  let refused: ReadJson | undefined;
   for (const candidate of [text, fenced, outermost]) {
     const read = candidate ? readJson(candidate, MODEL_VALUE_LEVELS) : undefined;
-    if (read?.ok ? isJsonObject(read.value) : read?.isJson) return read;
+    if (read?.ok && isJsonObject(read.value)) return read;
+    if (read && !read.ok && read.isJson) refused ??= read;
   }
-  return undefined;
+  return refused;
 }
 
 /** What is wrong with a decision by the return schema; undefined when nothing is. Names rules, not values. */

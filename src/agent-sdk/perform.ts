@@ -3,6 +3,7 @@
 import type { AgentPayloads, JsonMap, ProtocolError } from '../opensentience/messages.ts';
 import { isMap } from './envelope.ts';
 import { errorOfTool, protocolError, ToolError } from './errors.ts';
+import { exactJson, NO_JSON } from './exact-json.ts';
 import type { AgentLimits } from './limits.ts';
 import type { Tool, ToolCall } from './tool.ts';
 
@@ -70,7 +71,7 @@ function ended(stop: Stop | undefined, how: { thrown?: unknown; details?: JsonMa
 }
 
 function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome {
-  const text = jsonOf(returned ?? {});
+  const text = exactJson(returned ?? {});
   if (text === undefined)
     return failed(protocolError('tool.invalid_output', { details: { reason: NO_JSON } }));
   if (Buffer.byteLength(text) > limits.maxOutputBytes)
@@ -81,18 +82,4 @@ function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome 
   const fault = tool.outputFault(output);
   if (fault) return failed(protocolError('tool.invalid_output', { details: fault }));
   return { status: 'succeeded', output };
-}
-
-const NO_JSON = 'has no JSON: a cycle, a big integer, or a number that is not finite';
-
-function jsonOf(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value, (_, member: unknown) => {
-      // JSON would say null: another result than the tool's.
-      if (typeof member === 'number' && !Number.isFinite(member)) throw new RangeError();
-      return member;
-    });
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 // The stream of one call (seed 004 §4.3.2): seq from 1 by one, bounded in messages and bytes (§7.3), and one last note
 // in place of what was dropped.
 import type { AgentPayloads, JsonMap, StreamChannel } from '../opensentience/messages.ts';
+import { exactJson, NO_JSON } from './exact-json.ts';
 import type { AgentLimits } from './limits.ts';
 import type { ToolStream } from './tool.ts';
 
@@ -54,7 +55,8 @@ export function openStream(callId: string, limits: AgentLimits, sink: StreamSink
     log: text('log'),
     status: text('status'),
     partial: (value) => {
-      const json = JSON.stringify(value);
+      const json = exactJson(value);
+      if (json === undefined) return text('log')(`A partial result ${NO_JSON}.`);
       write('partial_result', { json: JSON.parse(json) as JsonMap }, Buffer.byteLength(json));
     },
     close: () => {

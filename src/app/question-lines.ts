@@ -1,7 +1,7 @@
 // A run's question as the terminal shows it: the same words as on the page, and for each answer the request that gives
 // it, in the form that this kind of question takes (interrupt.md).
 import { commandLines, questionHead, quoted } from '../cli/question-lines.ts';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf } from '../words/choices.ts';
 import type { OpenQuestion } from '../words/question.ts';

@@ -18,7 +18,7 @@ import {
 import { CALLED, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf } from './faults.ts';
 import type { HostClient } from './host-client.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 
 const BASE = '/v1/host/openwop-temporal/opensentience';
 const DEFAULT_COMMAND = 'list';

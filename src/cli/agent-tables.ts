@@ -9,7 +9,7 @@ import type {
   OpenSentienceTool,
   OpenSentienceToolMetrics,
 } from '../../schemas/types.generated.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { fields, table, type Screen } from './terminal.ts';
 
 export function agentsTable(agents: readonly OpenSentienceAgentSummary[], screen: Screen): string {

@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { RunBundle } from '../../schemas/types.generated.ts';
 import type { Difference, ReplayReport, Side } from '../rules/replayed.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import type { Cli, JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault } from './faults.ts';
 import { command } from './run-commands.ts';

@@ -1,7 +1,7 @@
 // What each command is given: the host, the two streams, the terminal, and how its end is told.
 import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { printableJson, printableLines } from '../words/printable.ts';
+import { printableJson, printableLines } from '../words/printable.js';
 import type { ReplayReport } from '../rules/replayed.ts';
 import { CliFault, type ExitCode } from './faults.ts';
 import { createHostClient, type HostAddress, type HostClient } from './host-client.ts';

@@ -8,7 +8,7 @@ import {
   useText,
   type Outcome,
 } from '../words/cohort.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { table, wrapped, type Screen } from './terminal.ts';
 
 /** Members that are told one by one: --json has all. */

@@ -2,7 +2,7 @@
 // at a place. Ids of runs and workflows are asked of the host: @bomb.sh/tab, whose handlers answer at once, could not.
 import { Argument, type Command, type Option } from 'commander';
 import type { RunOverviewList } from '../../schemas/types.generated.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import type { Cli } from './cli.ts';
 import { quoted } from './question-lines.ts';

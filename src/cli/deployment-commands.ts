@@ -1,7 +1,7 @@
 // `openwop deployments …` and `openwop upgrade-check` (docs/upgrades.md): builds of the worker beside each other, which
 // takes new runs, which still hold some, and where runs are moved.
 import type { Command } from 'commander';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { CALLED, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf, EXIT, usageFault } from './faults.ts';
 import { command, DEFAULT_COMMAND, numberTo } from './run-commands.ts';

@@ -11,7 +11,7 @@ import type {
 } from '../../schemas/types.generated.ts';
 import { causeText, PINNED_WORDS, wordPieces } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import type { Cli, JsonFlag } from './cli.ts';
 import { CliFault, codeOf, EXIT } from './faults.ts';
 import { command } from './run-commands.ts';

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { BackOff, Deadline, rest } from '../system/time.ts';
 import { choicesOf } from '../words/choices.ts';
-import { printableJson } from '../words/printable.ts';
+import { printableJson } from '../words/printable.js';
 import { createRunPrinter, turnOf, type RunPrinter } from '../words/run-printer.ts';
 import { CALLED, type Cli, type JsonFlag } from './cli.ts';
 import { eventBatches } from './event-stream.ts';

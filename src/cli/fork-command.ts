@@ -2,7 +2,7 @@
 import { Option, type Command } from 'commander';
 import type { RunForkOverlay, RunForkRequest, RunSnapshot } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, usageFault } from './faults.ts';
 import { followRun } from './follow.ts';

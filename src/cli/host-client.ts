@@ -1,7 +1,7 @@
 // The host by its HTTP API: asks, and turns what goes wrong into words that say what to do. What changes something has a
 // key, so that it can be sent again when its answer is lost (idempotency.md).
 import { abortAfter, BackOff, rest } from '../system/time.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { CliFault, EXIT } from './faults.ts';
 
 /** Time in ms that the host may take for one answer. */

@@ -39,7 +39,7 @@ function typedOf({ name, type }: Variable, text: string): JsonValue {
   const read = readTypedJson(text);
   // What is no JSON has no type here.
   if (!read.ok && !read.isJson) throw mismatch({ name, type });
-  if (!read.ok) throw usageFault(`The input "${name}" ${read.message}.`);
+  if (!read.ok) throw usageFault(`The input "${name}" ${read.message}. Nothing was sent.`);
   if (typeOf(read.value) !== type) throw mismatch({ name, type });
   return read.value;
 }

@@ -1,6 +1,6 @@
 // The command line `openwop`: arguments in, text out, an exit code. Knows only the host's HTTP API.
 import { Command, CommanderError } from 'commander';
-import { printableJson, printableLines } from '../words/printable.ts';
+import { printableJson, printableLines } from '../words/printable.js';
 import { addBundleCommands } from './bundle-commands.ts';
 import { addAgentCommands } from './agent-commands.ts';
 import { cliOf, type CliParts } from './cli.ts';

@@ -1,7 +1,7 @@
 // A run's question in a terminal: the same words as on the page, and for each answer the command that gives it.
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import {
   askedBackOf,
   formShapeOf,

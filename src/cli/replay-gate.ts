@@ -3,7 +3,7 @@
 import { Option, type Command } from 'commander';
 import type { Cohort } from '../../schemas/types.generated.ts';
 import { OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { usageFault } from './faults.ts';
 import { wrapped, type Screen } from './terminal.ts';
 import { textOfFile } from './text-file.ts';

@@ -1,6 +1,6 @@
 // `openwop retention`, `openwop hold` and `openwop release`: how long runs are kept, and which are kept for longer.
 import type { Command } from 'commander';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import type { Cli, JsonFlag } from './cli.ts';
 import { command } from './run-commands.ts';
 import { namedRun, OVERVIEW } from './run-reads.ts';

@@ -2,7 +2,7 @@
 import type { RunOverview, RunSnapshot, RunWait } from '../../schemas/types.generated.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { duration } from '../words/duration.js';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import { headOf, type OpenQuestion } from '../words/question.ts';
 import { STATUS_WORDS } from '../words/status.ts';
 import { unreadableText } from '../words/unreadable.ts';

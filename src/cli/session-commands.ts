@@ -1,7 +1,7 @@
 // `openwop sessions …` (seed 003, seed 000 §G): what groups runs, what was said there, and saying something to an agent.
 import type { Command } from 'commander';
 import type { JsonValue } from '../rules/json.ts';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import { unreadableText } from '../words/unreadable.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf } from './faults.ts';

@@ -7,7 +7,7 @@ import type {
   WorkflowVariable,
 } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { printable, printableJson } from '../words/printable.ts';
+import { printable, printableJson } from '../words/printable.js';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf, usageFault } from './faults.ts';
 import { followRun } from './follow.ts';

@@ -2,7 +2,7 @@
 // in its order; and, with --follow, what became of them.
 import type { RunCreateResponse, RunSnapshot } from '../../schemas/types.generated.ts';
 import type { JsonObject } from '../rules/json.ts';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';

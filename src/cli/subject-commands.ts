@@ -1,7 +1,7 @@
 // `openwop subjects …` and `openwop verify`: erasing one subject's data by destroying its key, the receipts of that, and
 // whether a run's log is still the one that a receipt names.
 import type { Command } from 'commander';
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, codeOf, EXIT, usageFault } from './faults.ts';
 import { command, DEFAULT_COMMAND } from './run-commands.ts';

@@ -1,6 +1,6 @@
 // Text for a human's terminal: tables that become blocks where there is no room for them, and lines that are broken
 // between words.
-import { printable } from '../words/printable.ts';
+import { printable } from '../words/printable.js';
 
 /** Longest text of a cell, in characters. */
 const MAX_CELL = 100;

@@ -14,13 +14,7 @@ const FORM_BYTES = 512 * 1024;
 /** Fields of such a form. */
 const FORM_FIELDS = 2_000;
 
-const readBody = express.json({
-  limit: REQUEST_BODY_BYTES,
-  strict: false,
-  inflate: false,
-  type: () => true,
-  verify: (...[, , bytes, encoding]) => mustBeExact(bytes, encoding),
-});
+const readBytes = express.raw({ limit: REQUEST_BODY_BYTES, inflate: false, type: () => true });
 const readText = express.text({
   limit: FORM_BYTES,
   inflate: false,
@@ -33,12 +27,13 @@ function mustBeText(bytes: Buffer, encoding: string): void {
   if (encoding === 'utf-8' && !isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
 }
 
-/** JSON between systems is UTF-8 (RFC 8259 §8.1): of another text it is not known here what its reader makes of it. */
-function mustBeExact(bytes: Buffer, encoding: string): void {
-  if (encoding !== 'utf-8') throw new HostError('unsupported_media_type');
-  mustBeText(bytes, encoding);
-  const read = readJson(bytes.toString('utf8'), BODY_DEPTH);
-  if (!read.ok && read.isJson) throw invalid(read.fault.pointer, read.fault.message);
+/** A byte order mark is none of it. */
+function textOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw invalid('', 'the body is not UTF-8');
+  }
 }
 
 /** The same of the bytes that stand as `%xx`. */
@@ -51,7 +46,7 @@ function mustBeEscapedText(form: string): void {
   }
 }
 
-function read(parser: typeof readBody, request: Request, response: Response): Promise<unknown> {
+function read(parser: typeof readText, request: Request, response: Response): Promise<unknown> {
   return new Promise((resolve, reject) => {
     parser(request, response, (error?: unknown) => {
       if (error) reject(error instanceof Error ? error : new Error('the body could not be read'));
@@ -71,16 +66,25 @@ function mediaType(request: Request): string {
   return (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
+function charset(request: Request): string {
+  const named = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(request.headers['content-type'] ?? '');
+  return named?.[1]?.toLowerCase() ?? 'utf-8';
+}
+
 /** The JSON body, or undefined where there is none. Throws unsupported_media_type, payload_too_large, validation_error. */
 export async function readJsonBody(
   request: Request,
   response: Response,
 ): Promise<JsonValue | undefined> {
   if (!hasBody(request)) return undefined;
-  if (mediaType(request) !== 'application/json') throw new HostError('unsupported_media_type');
-  const body = (await read(readBody, request, response)) as JsonValue;
-  guardJson(body);
-  return body;
+  // JSON between systems is UTF-8 (RFC 8259 §8.1).
+  if (mediaType(request) !== 'application/json' || charset(request) !== 'utf-8')
+    throw new HostError('unsupported_media_type', { reason: 'the body must be JSON in UTF-8' });
+  const body = readJson(textOf((await read(readBytes, request, response)) as Buffer), BODY_DEPTH);
+  if (!body.ok)
+    throw invalid(body.fault.pointer, body.isJson ? body.fault.message : 'the body is not JSON');
+  guardJson(body.value);
+  return body.value;
 }
 
 /** A form of a page: the last value of each field. What is larger is refused: a field that is lost would be another word. */

@@ -67,7 +67,6 @@ function frameworkCode(error: unknown): ErrorCode | undefined {
 
 function detailsOf(error: unknown): Record<string, unknown> {
   const { type } = (error ?? {}) as { type?: unknown };
-  if (type === 'entity.parse.failed') return { reason: 'the body is not JSON' };
   if (type === 'entity.too.large') return { limit: (error as { limit?: number }).limit };
   if (error instanceof HostError || codeOf(error)) return (error as HostError).details ?? {};
   return typeof type === 'string' ? { reason: 'the request cannot be read' } : {};

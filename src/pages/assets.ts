@@ -23,6 +23,7 @@ const FILES = [
   './browser.js',
   '../words/declined.js',
   '../words/duration.js',
+  '../words/printable.js',
 ];
 
 function asset(file: string): PageAsset {

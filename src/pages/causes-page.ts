@@ -2,7 +2,7 @@
 // own, which the script of a run's page shows in place.
 import type { EventPart } from '../rules/events.ts';
 import { renderDocument, renderMoment } from './layout.ts';
-import { escapeHtml } from './timeline-html.js';
+import { escapeExact, escapeHtml } from './timeline-html.js';
 
 export interface CauseStep {
   readonly eventId: string;
@@ -90,5 +90,5 @@ function renderStep(
   const url = `/pages/runs/${encodeURIComponent(runId)}#e${sequence}`;
   const words = WORDS[part](nodeName ?? 'the run');
   const place = runId === ownRunId ? '' : ' in another run';
-  return `<a href="${escapeHtml(url)}" data-event="${escapeHtml(eventId)}">${escapeHtml(words)}</a>${place} <span class="facts"><code>${escapeHtml(type)}</code> · ${renderMoment(timestampMs)}</span>`;
+  return `<a href="${escapeExact(url)}" data-event="${escapeExact(eventId)}">${escapeHtml(words)}</a>${place} <span class="facts"><code>${escapeHtml(type)}</code> · ${renderMoment(timestampMs)}</span>`;
 }

@@ -10,7 +10,7 @@ import {
   type Outcome,
 } from '../words/cohort.ts';
 import { renderDate, renderDocument } from './layout.ts';
-import { escapeHtml } from './timeline-html.js';
+import { escapeExact, escapeHtml } from './timeline-html.js';
 
 export interface CohortPageModel {
   readonly cohort: Cohort;
@@ -55,7 +55,7 @@ function runUrl(runId: string): string {
 function openControls({ cohortId, state }: Cohort, csrfToken: string): string {
   const cancel =
     state === 'running'
-      ? `<form method="post" action="${cohortUrl(cohortId)}/cancel"><input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}"><button class="quiet">Cancel this cohort</button></form>`
+      ? `<form method="post" action="${cohortUrl(cohortId)}/cancel"><input type="hidden" name="csrf" value="${escapeExact(csrfToken)}"><button class="quiet">Cancel this cohort</button></form>`
       : '';
   return `<p><a href="${cohortUrl(cohortId)}">Look again</a></p>${cancel}`;
 }
@@ -103,7 +103,7 @@ export function renderCohortsPage(cohorts: readonly Cohort[], olderCursor?: stri
   const older =
     olderCursor === undefined
       ? ''
-      : `<nav class="pages" aria-label="Pages of cohorts"><a href="${escapeHtml(`/pages/cohorts?cursor=${encodeURIComponent(olderCursor)}`)}">Older cohorts</a></nav>`;
+      : `<nav class="pages" aria-label="Pages of cohorts"><a href="${escapeExact(`/pages/cohorts?cursor=${encodeURIComponent(olderCursor)}`)}">Older cohorts</a></nav>`;
   const none =
     '<p class="lead">There are none. <code>openwop replay --last 50</code> begins one.</p>';
   return renderDocument({

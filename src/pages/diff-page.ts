@@ -12,7 +12,7 @@ import { causeText, PINNED_WORDS, wordDiff, type WordDiff, type WordPiece } from
 import { duration } from '../words/duration.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDocument } from './layout.ts';
-import { escapeHtml, renderValue, SCROLLS } from './timeline-html.js';
+import { escapeExact, escapeHtml, renderValue, SCROLLS } from './timeline-html.js';
 
 export interface DiffPageModel {
   readonly runId: string;
@@ -51,7 +51,7 @@ const PARTIAL =
 
 /** Asks which run a run is compared with. */
 export function renderCompareForm(runId: string, against = ''): string {
-  return `<form class="compare" method="get" action="${runUrl(runId)}/diff"><label>Compare with run <input name="against" required maxlength="256" spellcheck="false" autocomplete="off" value="${escapeHtml(against)}"></label><button>Compare</button></form>`;
+  return `<form class="compare" method="get" action="${runUrl(runId)}/diff"><label>Compare with run <input name="against" required maxlength="256" spellcheck="false" autocomplete="off" value="${escapeExact(against)}"></label><button>Compare</button></form>`;
 }
 
 function runUrl(runId: string): string {

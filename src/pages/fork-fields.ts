@@ -1,6 +1,7 @@
 // The fields of the form that forks a run, and the way back from what was sent to the request of the API (replay.md). Pure.
 // What is left empty, or as it is, is not asked for; whether the rest is right is said by the same rules as the API's.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { asField } from '../words/typed.ts';
 import { jsonOf, type FormTexts } from './start-fields.ts';
 
 /** Names of the controls; a prompt's is followed by its agentId. */
@@ -93,17 +94,12 @@ export function promptTexts(agents: readonly ForkAgent[]): FormTexts {
 }
 
 function textIn(form: FormTexts, control: string): string {
-  return inField(form[control] ?? '');
-}
-
-/** As a browser keeps a text in a field: it knows one kind of line break, and no NUL. */
-function inField(text: string): string {
-  return text.replaceAll(/\r\n?/g, '\n').replaceAll('\0', '\ufffd');
+  return asField(form[control] ?? '');
 }
 
 /** It sends each line break as CR and LF. */
 function asSent(text: string): string {
-  return inField(text).replaceAll('\n', '\r\n');
+  return asField(text).replaceAll('\n', '\r\n');
 }
 
 /** The flat keys win over nested ones. */
@@ -120,7 +116,7 @@ function modelIn(form: FormTexts): JsonObject {
 function promptsIn(form: FormTexts, agents: readonly ForkAgent[]): JsonObject {
   const entries = agents.flatMap(({ agentId, prompt }) => {
     const text = textIn(form, FORK_CONTROLS.prompt + agentId);
-    const isSame = text === inField(prompt);
+    const isSame = text === asField(prompt);
     return text.trim() === '' || isSame ? [] : [[agentId, { systemPrompt: text }] as const];
   });
   return Object.fromEntries(entries);

@@ -2,9 +2,9 @@
 // plain form without script; what was wrong stands at its field.
 import type { JsonObject } from '../rules/json.ts';
 import { FORK_CONTROLS, type ForkAgent, type ForkFault } from './fork-fields.ts';
-import { renderDocument } from './layout.ts';
+import { renderDocument, renderHidden } from './layout.ts';
 import type { FormTexts } from './start-fields.ts';
-import { escapeHtml, renderValue } from './timeline-html.js';
+import { escapeExact, escapeHtml, renderValue } from './timeline-html.js';
 
 /** Who gave the answer that an event tells. */
 export type Answerer = 'tool' | 'agent' | 'model' | 'human';
@@ -114,7 +114,7 @@ const NOT_RIGHT = 'The run was not forked: not all is right below.';
 
 function form(shown: ForkPageModel): string {
   const { action, csrfToken, at } = shown;
-  return `<form method="post" action="${escapeHtml(action)}" class="start" novalidate><input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}">
+  return `<form method="post" action="${escapeExact(action)}" class="start" novalidate><input type="hidden" name="csrf" value="${escapeExact(csrfToken)}">
 ${modes(shown)}
 <fieldset class="overlay"><legend>What a branch goes by instead</legend>
 ${at.answerer ? answerField(shown, at.answerer) : ''}
@@ -199,12 +199,12 @@ function optionFields(shown: ForkPageModel): string {
 function field(shown: ForkPageModel, { control, id, label, hint, look, present }: Field): string {
   const text = shown.form[control] ?? '';
   const told = faultHtml(shown, { control, id, label });
-  const facts = `id="${id}" name="${escapeHtml(control)}" aria-describedby="${id}-hint${told && ` ${id}-fault`}"${told && ' aria-invalid="true"'} autocomplete="off"`;
+  const facts = `id="${id}" name="${escapeExact(control)}" aria-describedby="${id}-hint${told && ` ${id}-fault`}"${told && ' aria-invalid="true"'} autocomplete="off"`;
   return `<div class="field${told && ' wrong'}">
 <label for="${id}">${escapeHtml(label)} <span class="type">optional</span></label>
 <p class="hint" id="${id}-hint">${escapeHtml(hint)}</p>
 ${told}
-${look === 'line' ? `<input ${facts} value="${escapeHtml(text)}">` : area(facts, text, look)}
+${look === 'line' ? `<input ${facts} value="${escapeExact(text)}">` : area(facts, text, look)}${renderHidden(text)}
 ${presentHtml(present)}</div>`;
 }
 
@@ -212,7 +212,7 @@ function area(facts: string, text: string, look: 'json' | 'text'): string {
   const rows = Math.min(14, Math.max(3, text.split('\n').length + 1));
   const json = look === 'json' ? ' class="json" spellcheck="false"' : '';
   // The first line break in a text area is none of its text.
-  return `<textarea ${facts} rows="${rows}"${json}>\n${escapeHtml(text)}</textarea>`;
+  return `<textarea ${facts} rows="${rows}"${json}>\n${escapeExact(text)}</textarea>`;
 }
 
 function presentHtml(present: unknown): string {

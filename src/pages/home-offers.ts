@@ -1,5 +1,5 @@
 // The part of the host's page that says what can be started: workflows, agents, and the files that were left out.
-import { escapeHtml } from './timeline-html.js';
+import { escapeExact, escapeHtml } from './timeline-html.js';
 
 export interface OffersModel {
   readonly workflows: readonly {
@@ -62,7 +62,7 @@ function workflow({
 }: OffersModel['workflows'][number]): string {
   const url = `/pages/start/${encodeURIComponent(workflowId)}`;
   const about = description ? `<p>${escapeHtml(shortened(description))}</p>` : '';
-  return `<li class="card"><h3>${escapeHtml(name)}</h3>${about}<p class="facts">version ${escapeHtml(version)} · ${steps} ${steps === 1 ? 'step' : 'steps'} · <code>${escapeHtml(workflowId)}</code></p><p><a class="button" href="${escapeHtml(url)}">Start a run<span class="unseen"> of ${escapeHtml(name)}</span></a></p></li>`;
+  return `<li class="card"><h3>${escapeHtml(name)}</h3>${about}<p class="facts">version ${escapeHtml(version)} · ${steps} ${steps === 1 ? 'step' : 'steps'} · <code>${escapeHtml(workflowId)}</code></p><p><a class="button" href="${escapeExact(url)}">Start a run<span class="unseen"> of ${escapeHtml(name)}</span></a></p></li>`;
 }
 
 function agent({

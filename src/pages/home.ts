@@ -7,7 +7,7 @@ import { STATUS_WORDS } from '../words/status.ts';
 import { unreadableText } from '../words/unreadable.ts';
 import { renderOffers, type OffersModel } from './home-offers.ts';
 import { renderAge, renderDocument, renderLeft } from './layout.ts';
-import { escapeHtml } from './timeline-html.js';
+import { escapeExact, escapeHtml } from './timeline-html.js';
 
 export interface HomePageModel extends OffersModel {
   readonly csrfToken: string;
@@ -39,9 +39,9 @@ export function renderHomePage(model: HomePageModel): string {
   return renderDocument({
     title: `${count > 0 ? `● ${counted(model)} waiting · ` : ''}Runs`,
     script: 'home',
-    body: `<header class="top"><h1>Runs</h1><div class="who"><p id="live" role="status"></p><a href="/pages/deployments">Builds</a><form method="post" action="/pages/sign-out"><input type="hidden" name="csrf" value="${escapeHtml(model.csrfToken)}"><button class="quiet">Sign out</button></form></div></header>
+    body: `<header class="top"><h1>Runs</h1><div class="who"><p id="live" role="status"></p><a href="/pages/deployments">Builds</a><form method="post" action="/pages/sign-out"><input type="hidden" name="csrf" value="${escapeExact(model.csrfToken)}"><button class="quiet">Sign out</button></form></div></header>
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
-<main class="home" data-events="${escapeHtml(model.eventsUrl)}">
+<main class="home" data-events="${escapeExact(model.eventsUrl)}">
 <div id="notices">${notices(model)}</div>
 ${waiting(model)}
 ${runs(model)}
@@ -89,7 +89,7 @@ function ask(run: RunOverview, nowMs: number): string {
     );
   const paused = run.status === 'paused' ? '<p class="facts">The run is paused.</p>' : '';
   const key = open.map(({ interruptId }) => interruptId).join(' ');
-  return `<li class="card ask" data-key="${escapeHtml(`${runId} ${key}`)}">${questions.join('')}${paused}</li>`;
+  return `<li class="card ask" data-key="${escapeExact(`${runId} ${key}`)}">${questions.join('')}${paused}</li>`;
 }
 
 function runs(model: HomePageModel): string {
@@ -127,7 +127,7 @@ function row(run: RunOverview, nowMs: number): string {
     .map((tag) => `<span class="tag">${escapeHtml(tag)}</span>`)
     .join('');
   const mark = run.rehearsal ? '<span class="tag">rehearsal</span>' : '';
-  return `<li class="run-row ${status}" data-key="${escapeHtml(runId)}"><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span><span class="what"><a href="${runUrl(runId)}">${escapeHtml(workflowName)}</a>${asks}</span><span class="facts">${mark}${tags}${renderAge(Date.parse(createdAt), nowMs)}${took} <code>${escapeHtml(runId.slice(-SHOWN_ID))}</code></span></li>`;
+  return `<li class="run-row ${status}" data-key="${escapeExact(runId)}"><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span><span class="what"><a href="${runUrl(runId)}">${escapeHtml(workflowName)}</a>${asks}</span><span class="facts">${mark}${tags}${renderAge(Date.parse(createdAt), nowMs)}${took} <code>${escapeHtml(runId.slice(-SHOWN_ID))}</code></span></li>`;
 }
 
 /** Of a run's tags in a row, and of the end of its id, in characters. */
@@ -153,13 +153,13 @@ interface Option {
 function select(name: string, options: readonly Option[], selected = ''): string {
   const items = options.map(
     ({ value, text }) =>
-      `<option value="${escapeHtml(value)}"${value === selected ? ' selected' : ''}>${escapeHtml(text)}</option>`,
+      `<option value="${escapeExact(value)}"${value === selected ? ' selected' : ''}>${escapeHtml(text)}</option>`,
   );
   return `<select name="${name}">${items.join('')}</select>`;
 }
 
 function link(url: string | undefined, text: string): string {
-  return url === undefined ? '' : `<a href="${escapeHtml(url)}">${text}</a>`;
+  return url === undefined ? '' : `<a href="${escapeExact(url)}">${text}</a>`;
 }
 
 function runUrl(runId: string): string {

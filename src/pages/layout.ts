@@ -1,7 +1,8 @@
 // The frame of every page: one document without inline script or style, so that a strict Content-Security-Policy
 // (`default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'`) holds.
 import { ago, duration } from '../words/duration.js';
-import { escapeHtml } from './timeline-html.js';
+import { hidesAPart, printableValue } from '../words/printable.js';
+import { escapeExact, escapeHtml } from './timeline-html.js';
 
 export interface Document {
   readonly title: string;
@@ -24,6 +25,7 @@ const SCRIPTS = {
       ...SHARED,
       ...['/pages/run-log.js', '/pages/threads.js', '/pages/causes.js', '/pages/at.js'],
       ...['/pages/timeline.js', '/pages/timeline-html.js', '/words/declined.js'],
+      '/words/printable.js',
     ],
   },
   home: { start: '/pages/home-live.js', imported: SHARED },
@@ -55,6 +57,12 @@ function scriptTags(script: keyof typeof SCRIPTS): string {
   const { start, imported } = SCRIPTS[script];
   const preloads = imported.map((path) => `<link rel="modulepreload" href="${path}">`);
   return [...preloads, `<script type="module" src="${start}"></script>`].join('\n');
+}
+
+/** Below a field: what of its text no field shows (I104); '' where it shows all. */
+export function renderHidden(text: string): string {
+  if (!hidesAPart(text)) return '';
+  return `<p class="hint">A part of this text is not seen in the field. It is: <code>${escapeExact(printableValue(text))}</code></p>`;
 }
 
 /** Date and time in UTC, shown in local time by the script. */

@@ -1,7 +1,7 @@
 // The page behind a one-time link, and the page for errors. Opening the link shows a button only: link previews and
 // virus scanners fetch addresses with GET, and only the POST consumes the link.
 import { renderDocument } from './layout.ts';
-import { escapeHtml } from './timeline-html.js';
+import { escapeExact, escapeHtml } from './timeline-html.js';
 
 export interface LinkPageModel {
   readonly runId: string;
@@ -24,13 +24,13 @@ export function renderLinkPage({ runId, action }: LinkPageModel): string {
     title: 'Open the run',
     body: `<main class="small"><h1>Open the run</h1>
 <p>This link shows the run <code>${escapeHtml(runId)}</code> and lets you answer its questions. It works once, and then in this browser for 12 hours.</p>
-<form method="post" action="${escapeHtml(action)}"><button class="primary">Open the run</button></form></main>`,
+<form method="post" action="${escapeExact(action)}"><button class="primary">Open the run</button></form></main>`,
   });
 }
 
 /** What went wrong, in words. `message` must be safe to show. */
 export function renderErrorPage({ status, title, message, way }: ErrorPageModel): string {
-  const onward = way ? `<p><a href="${escapeHtml(way.href)}">${escapeHtml(way.text)}</a></p>` : '';
+  const onward = way ? `<p><a href="${escapeExact(way.href)}">${escapeHtml(way.text)}</a></p>` : '';
   return renderDocument({
     title,
     body: `<main class="small"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(message)}</p>${onward}<p class="facts">${status}</p></main>`,

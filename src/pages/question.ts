@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Unreadable } from '../rules/unreadable.ts';
 import { unreadableText } from '../words/unreadable.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
+import { hidesAPart, printableJson } from '../words/printable.js';
 import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
   askedBackOf,
@@ -19,10 +20,11 @@ import {
 } from '../words/question.ts';
 import { renderDate, renderLeft } from './layout.ts';
 import {
+  escapeExact,
   escapeHtml,
   isFlatObject,
   renderConfidence,
-  renderValue,
+  renderWhole,
   SCROLLS,
 } from './timeline-html.js';
 
@@ -57,8 +59,8 @@ export function renderQuestion(model: QuestionModel): string {
   const { interrupt, standing } = model;
   const node = standing?.definition.nodes.find(({ id }) => id === interrupt.nodeId);
   const { title, lead } = headOf(interrupt, node?.name ?? interrupt.nodeId);
-  return `<section class="card question" data-interrupt="${escapeHtml(interrupt.interruptId)}" aria-labelledby="q-${escapeHtml(interrupt.interruptId)}">
-<h2 id="q-${escapeHtml(interrupt.interruptId)}">${escapeHtml(title)}</h2>
+  return `<section class="card question" data-interrupt="${escapeExact(interrupt.interruptId)}" aria-labelledby="q-${escapeExact(interrupt.interruptId)}">
+<h2 id="q-${escapeExact(interrupt.interruptId)}">${escapeHtml(title)}</h2>
 <p class="lead">${escapeHtml(lead)}</p>
 ${deadline(model)}
 ${subject(interrupt)}
@@ -78,7 +80,7 @@ export type QuestionBelow = {
 export function renderQuestionBelow(below: QuestionBelow): string {
   const { runId, workflowId } = below;
   if ('unreadable' in below)
-    return `<section class="card question" data-interrupt="${escapeHtml(runId)}"><h2>A run below may ask</h2>
+    return `<section class="card question" data-interrupt="${escapeExact(runId)}"><h2>A run below may ask</h2>
 <p class="lead">${escapeHtml(unreadableText(below.unreadable))}</p>
 <p><span class="facts">a run of ${escapeHtml(workflowId)}: <code>${escapeHtml(runId)}</code></span></p>
 </section>`;
@@ -108,14 +110,14 @@ function subject({ data, ...interrupt }: OpenQuestion): string {
   const number = (value: JsonValue | undefined) => (typeof value === 'number' ? value : undefined);
   switch (formShapeOf({ ...interrupt, data })) {
     case 'low-confidence':
-      return `${renderValue(data.decision)}${renderConfidence(number(data.observed), number(data.threshold))}`;
+      return `${renderWhole(data.decision)}${renderConfidence(number(data.observed), number(data.threshold))}`;
     case 'tool-call':
-      return renderValue((data.artifactData as JsonObject | undefined)?.arguments);
+      return renderWhole((data.artifactData as JsonObject | undefined)?.arguments);
     case 'approval':
     case 'effect':
-      return data.artifactData === undefined ? '' : renderValue(data.artifactData);
+      return data.artifactData === undefined ? '' : renderWhole(data.artifactData);
     case 'none':
-      return renderValue(data.correlation ?? data.payload);
+      return renderWhole(data.correlation ?? data.payload);
     case 'clarification':
       return '';
     case 'talk':
@@ -126,7 +128,7 @@ function subject({ data, ...interrupt }: OpenQuestion): string {
 function renderTurns(data: JsonObject): string {
   const turns = turnsOf(data).map(
     ({ who, content }) =>
-      `<li><b>${escapeHtml(who)}</b>${typeof content === 'string' ? `<p>${escapeHtml(content)}</p>` : renderValue(content)}</li>`,
+      `<li><b>${escapeHtml(who)}</b>${typeof content === 'string' ? `<p>${escapeHtml(content)}</p>` : renderWhole(content)}</li>`,
   );
   return livePart('turns', turns.length === 0 ? '' : `<ol class="turns">${turns.join('')}</ol>`);
 }
@@ -237,13 +239,13 @@ interface Send {
 /** The fields and the button, and below them what follows. */
 function form(model: AnswerModel, fields: string, { label, look = '' }: Send): string {
   const { interrupt, csrfToken, answerUrl, choice, standing, thenId } = model;
-  const described = standing ? ` aria-describedby="${escapeHtml(thenId)}"` : '';
+  const described = standing ? ` aria-describedby="${escapeExact(thenId)}"` : '';
   const send = `<button class="${look}"${described}>${escapeHtml(label)}</button>`;
-  return `<form method="post" action="${escapeHtml(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', choice.action)}${fields}${send}${follows(model)}</form>`;
+  return `<form method="post" action="${escapeExact(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', choice.action)}${fields}${send}${follows(model)}</form>`;
 }
 
 function hidden(name: string, value: string): string {
-  return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+  return `<input type="hidden" name="${name}" value="${escapeExact(value)}">`;
 }
 
 /** Names the value that is changed, and sends it. */
@@ -259,14 +261,14 @@ function edit(model: AnswerModel): string {
     send: 'Accept with changes',
   };
   const value = editableOf(interrupt);
-  const fields = isFlatObject(value)
+  const fields = hasFields(value)
     ? Object.entries(value)
         .map(([name, part]) => memberField(name, part))
         .join('')
     : area({
         name: 'editedDecision',
         label: `${what} (JSON)`,
-        value: JSON.stringify(value, null, 2),
+        value: printableJson(value, 2),
         required: true,
       });
   return fold(choice.label, form(model, fields, { label: send }));
@@ -274,6 +276,14 @@ function edit(model: AnswerModel): string {
 
 function fold(summary: string, inside: string): string {
   return `<details class="choice"><summary>${escapeHtml(summary)}</summary>${inside}</details>`;
+}
+
+/** A field for each member; a text of which a part is hidden is changed as JSON, where nothing is. */
+function hasFields(value: JsonValue): value is Record<string, string | number | boolean | null> {
+  if (!isFlatObject(value)) return false;
+  return !Object.entries(value)
+    .flat()
+    .some((part) => typeof part === 'string' && hidesAPart(part));
 }
 
 function memberField(name: string, value: string | number | boolean | null): string {
@@ -284,10 +294,11 @@ function memberField(name: string, value: string | number | boolean | null): str
       selected: String(value),
     });
   const text = value === null ? '' : String(value);
-  if (text.length > LINE_CHARACTERS)
+  // A line has no line breaks: it would send the text without them.
+  if (text.length > LINE_CHARACTERS || /[\r\n]/.test(text))
     return area({ name: `field.${name}`, label: name, value: text });
   const mode = typeof value === 'number' ? ' inputmode="decimal"' : '';
-  return `<label>${escapeHtml(name)}<input name="field.${escapeHtml(name)}" value="${escapeHtml(text)}"${mode} autocomplete="off"></label>`;
+  return `<label>${escapeHtml(name)}<input name="field.${escapeExact(name)}" value="${escapeExact(text)}"${mode} autocomplete="off"></label>`;
 }
 
 interface Area {
@@ -299,7 +310,7 @@ interface Area {
 
 function area({ name, label, value = '', required }: Area): string {
   const rows = Math.min(12, Math.max(3, value.split('\n').length + 1));
-  return `<label>${escapeHtml(label)}<textarea name="${escapeHtml(name)}" rows="${rows}"${required ? ' required' : ''}>${escapeHtml(value)}</textarea></label>`;
+  return `<label>${escapeHtml(label)}<textarea name="${escapeExact(name)}" rows="${rows}"${required ? ' required' : ''}>\n${escapeExact(value)}</textarea></label>`;
 }
 
 interface Select {
@@ -310,9 +321,10 @@ interface Select {
 
 function select(name: string, { label, options, selected }: Select): string {
   const items = options.map(
-    (option) => `<option${option === selected ? ' selected' : ''}>${escapeHtml(option)}</option>`,
+    (option) =>
+      `<option value="${escapeExact(option)}"${option === selected ? ' selected' : ''}>${escapeHtml(option)}</option>`,
   );
-  return `<label>${escapeHtml(label)}<select name="${escapeHtml(name)}" required>${items.join('')}</select></label>`;
+  return `<label>${escapeHtml(label)}<select name="${escapeExact(name)}" required>${items.join('')}</select></label>`;
 }
 
 function questionField({ id, question, schema }: Question): string {
@@ -335,7 +347,7 @@ function follows({ standing, interrupt, choice, thenId }: AnswerModel): string {
   const { steps, words = '' } = followsOf(interrupt, choice, standing);
   const items = steps.map((step) => `<li>${stepWords(step)}</li>`);
   const told = steps.length === 0 ? escapeHtml(words) : `<ul>${items.join('')}</ul>`;
-  return `<div class="next" id="${escapeHtml(thenId)}" data-live="then ${escapeHtml(choice.action)}"><span>Then:</span> ${told}</div>`;
+  return `<div class="next" id="${escapeExact(thenId)}" data-live="then ${escapeExact(choice.action)}"><span>Then:</span> ${told}</div>`;
 }
 
 function stepWords({ name, when, isLater, isAgain, isAtLimit }: FollowingStep): string {

@@ -1,7 +1,7 @@
 // What may be done with a run besides answering it: hold it, let it go on, cancel it, start another like it. Each is a
 // plain form, shown only while it applies; a cancel is asked for once more.
 import type { RunStatus } from '../rules/status.ts';
-import { escapeHtml } from './timeline-html.js';
+import { escapeExact } from './timeline-html.js';
 
 export type RunControl = 'pause' | 'resume' | 'skip' | 'cancel';
 
@@ -36,9 +36,9 @@ export function renderControls(
   { urls, anotherUrl, csrfToken, canSkip = false }: RunControls,
   status: RunStatus,
 ): string {
-  const csrf = `<input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}">`;
+  const csrf = `<input type="hidden" name="csrf" value="${escapeExact(csrfToken)}">`;
   const form = (control: RunControl, inside: string): string =>
-    `<form method="post" action="${escapeHtml(urls[control])}">${csrf}${inside}</form>`;
+    `<form method="post" action="${escapeExact(urls[control])}">${csrf}${inside}</form>`;
   const forms: Readonly<Record<RunControl, string>> = {
     pause: form('pause', '<button>Pause</button>'),
     resume: form('resume', '<button class="primary">Resume</button>'),
@@ -48,7 +48,7 @@ export function renderControls(
     cancel: `<details class="cancel"><summary>Cancel the run…</summary>${form('cancel', CANCEL)}</details>`,
   };
   const offered = OFFERED[status].filter((control) => control !== 'skip' || canSkip);
-  return `<div class="controls" data-offers="${offered.join(' ')}">${offered.map((control) => forms[control]).join('')}<a href="${escapeHtml(anotherUrl)}">Start another like this</a></div>`;
+  return `<div class="controls" data-offers="${offered.join(' ')}">${offered.map((control) => forms[control]).join('')}<a href="${escapeExact(anotherUrl)}">Start another like this</a></div>`;
 }
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -17,7 +17,7 @@ import type { Standing } from '../words/follows.ts';
 import { renderQuestion, renderQuestionBelow, type QuestionBelow } from './question.ts';
 import { renderControls, type RunControls } from './run-controls.ts';
 import { emptyTimeline, foldEvent, type Timeline } from './timeline.js';
-import { escapeHtml, renderItem } from './timeline-html.js';
+import { escapeExact, escapeHtml, renderItem } from './timeline-html.js';
 
 export interface RunPageModel {
   readonly snapshot: RunSnapshot;
@@ -69,7 +69,7 @@ ${slider(model, timeline)}
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>
-<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeHtml(model.eventsUrl)}" data-names="${escapeHtml(JSON.stringify(timeline.names))}" data-stories="${escapeHtml(JSON.stringify(timeline.stories))}"${timelineFacts(timeline)}>${timeline.items.map(renderItem).join('\n')}</ol>
+<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeExact(model.eventsUrl)}" data-names="${escapeExact(JSON.stringify(timeline.names))}" data-stories="${escapeExact(JSON.stringify(timeline.stories))}"${timelineFacts(timeline)}>${timeline.items.map(renderItem).join('\n')}</ol>
 </section>
 </div>
 ${model.homeUrl === undefined ? '' : renderCompareForm(snapshot.runId)}
@@ -83,7 +83,7 @@ function homeLink({ homeUrl, snapshot: { parentRunId } }: RunPageModel): string 
     typeof parentRunId === 'string'
       ? `<p><a href="/pages/runs/${encodeURIComponent(parentRunId)}">The run that started this one</a></p>`
       : '';
-  const home = homeUrl === undefined ? '' : `<p><a href="${escapeHtml(homeUrl)}">All runs</a></p>`;
+  const home = homeUrl === undefined ? '' : `<p><a href="${escapeExact(homeUrl)}">All runs</a></p>`;
   return `${home}${parent}`;
 }
 
@@ -101,7 +101,7 @@ function slider({ homeUrl, snapshot }: RunPageModel, { lastSequence }: Timeline)
 
 /** What the script folds by as the server does. */
 function timelineFacts({ fork, canFork }: Timeline): string {
-  const lineage = fork ? ` data-fork="${escapeHtml(JSON.stringify(fork))}"` : '';
+  const lineage = fork ? ` data-fork="${escapeExact(JSON.stringify(fork))}"` : '';
   return lineage + (canFork ? ' data-can-fork' : '');
 }
 

@@ -2,6 +2,7 @@
 // (rest-endpoints.md §POST /v1/runs). Pure. A text becomes the JSON value that the variable's type asks for, or a fault
 // at its pointer; whether the inputs are right is said by the same rules as the API's.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { printableJson } from '../words/printable.js';
 import { readNumber, readTypedJson } from '../words/typed.ts';
 import type { WorkflowVariable } from '../../schemas/types.generated.ts';
 
@@ -110,7 +111,7 @@ function isLongDefault({ defaultValue }: StartField, value: JsonValue): boolean 
 
 /** A value as the text of its field. */
 export function textOf(value: JsonValue): string {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  return typeof value === 'string' ? value : printableJson(value, 2);
 }
 
 /** What the form says; a field with a fault gives no input. */

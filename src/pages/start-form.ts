@@ -1,6 +1,6 @@
 // The page that starts a run: a form made of what the workflow declares, one field for each variable. One plain form
 // without script; what was wrong stands at its field and, with links to the fields, on top.
-import { renderDocument } from './layout.ts';
+import { renderDocument, renderHidden } from './layout.ts';
 import {
   DEFAULT_CHARACTERS,
   emptyControl,
@@ -13,7 +13,7 @@ import {
   type InputFault,
   type StartField,
 } from './start-fields.ts';
-import { escapeHtml, renderValue } from './timeline-html.js';
+import { escapeExact, escapeHtml, renderValue } from './timeline-html.js';
 
 export interface StartPageModel {
   /** Of the workflow or the agent. */
@@ -62,7 +62,7 @@ export function renderStartPage(model: StartPageModel): string {
   const what = description ? `<p class="lead">${escapeHtml(description)}</p>` : '';
   return renderDocument({
     title: faults.length > 0 ? `Not started: ${title}` : title,
-    body: `<main class="start"><p class="back"><a href="${escapeHtml(model.homeUrl)}">← All runs</a></p>
+    body: `<main class="start"><p class="back"><a href="${escapeExact(model.homeUrl)}">← All runs</a></p>
 <h1>${escapeHtml(title)}</h1>
 ${what}
 ${notice(model)}${summary(model)}
@@ -74,7 +74,7 @@ ${fields.length > MAX_START_FIELDS ? tooMany(model) : form(model)}
 function notice({ notice: told }: StartPageModel): string {
   if (!told) return '';
   const role = told.kind === 'error' ? 'alert' : 'status';
-  const link = told.runUrl ? ` <a href="${escapeHtml(told.runUrl)}">Open the run</a>` : '';
+  const link = told.runUrl ? ` <a href="${escapeExact(told.runUrl)}">Open the run</a>` : '';
   return `<p class="notice ${told.kind}" role="${role}">${escapeHtml(told.text)}${link}</p>`;
 }
 
@@ -124,7 +124,7 @@ function form(model: StartPageModel): string {
     fields.length === 0
       ? `<p class="lead">This ${kind} takes no inputs.</p>`
       : fields.map((field, index) => renderField(model, { field, index })).join('\n');
-  return `<form method="post" action="${escapeHtml(action)}" class="start" novalidate><input type="hidden" name="csrf" value="${escapeHtml(csrfToken)}">
+  return `<form method="post" action="${escapeExact(action)}" class="start" novalidate><input type="hidden" name="csrf" value="${escapeExact(csrfToken)}">
 ${inputs}
 ${tags(model)}${rehearsal(model)}
 <div class="send"><button class="primary">Start the run</button></div></form>`;
@@ -137,7 +137,7 @@ function tags({ form: sent, faults = [] }: StartPageModel): string {
   const told = found
     ? `<p class="fault" id="tags-fault">A tag ${escapeHtml(found.message)}</p>`
     : '';
-  return `<details class="more"${text || found ? ' open' : ''}><summary>Tags of the run</summary><div class="field${found ? ' wrong' : ''}"><label for="${TAGS_ID}">Tags <span class="type">optional</span></label><p class="hint" id="tags-hint">Words that the run is marked with, separated by commas.</p>${told}<input id="${TAGS_ID}" name="${TAGS_CONTROL}" value="${escapeHtml(text)}" autocomplete="off" aria-describedby="tags-hint${found ? ' tags-fault' : ''}"${wrong}></div></details>`;
+  return `<details class="more"${text || found ? ' open' : ''}><summary>Tags of the run</summary><div class="field${found ? ' wrong' : ''}"><label for="${TAGS_ID}">Tags <span class="type">optional</span></label><p class="hint" id="tags-hint">Words that the run is marked with, separated by commas.</p>${told}<input id="${TAGS_ID}" name="${TAGS_CONTROL}" value="${escapeExact(text)}" autocomplete="off" aria-describedby="tags-hint${found ? ' tags-fault' : ''}"${wrong}></div></details>`;
 }
 
 export const REHEARSAL_CONTROL = 'rehearsal';
@@ -166,7 +166,7 @@ function renderField(model: StartPageModel, placed: Placed): string {
 ${description ? `<p class="about" id="f${index}-about">${escapeHtml(description)}</p>` : ''}
 <p class="hint" id="f${index}-hint">${escapeHtml(hint(model, field))}</p>
 ${told && `<p class="fault" id="f${index}-fault">${told}</p>`}
-${control(model, placed, told !== '')}
+${control(model, placed, told !== '')}${field.sensitive ? '' : renderHidden(model.form[field.control] ?? '')}
 ${longDefault(field)}${emptyChoice(model, placed, told !== '')}</div>`;
 }
 
@@ -213,13 +213,13 @@ function control(model: StartPageModel, { field, index }: Placed, isWrong: boole
     ...(isWrong ? [`f${index}-fault`] : []),
   ];
   const must = isRequired(field);
-  const facts = `id="f${index}" name="${escapeHtml(field.control)}" aria-describedby="${told.join(' ')}"${must ? ' aria-required="true"' : ''}${isWrong ? ' aria-invalid="true"' : ''}`;
+  const facts = `id="f${index}" name="${escapeExact(field.control)}" aria-describedby="${told.join(' ')}"${must ? ' aria-required="true"' : ''}${isWrong ? ' aria-invalid="true"' : ''}`;
   if (type === 'boolean') return `<select ${facts}>${yesOrNo(field, text)}</select>`;
   if (sensitive) return `<input type="password" ${facts} autocomplete="new-password">`;
   const isJson = type === 'object' || type === 'array';
   if (isJson || (type === 'string' && isLong(text, format))) return area(facts, text, isJson);
   const mode = type === 'number' ? 'decimal' : INPUT_MODES[format];
-  return `<input ${facts} value="${escapeHtml(text)}"${mode ? ` inputmode="${mode}"` : ''} autocomplete="off">`;
+  return `<input ${facts} value="${escapeExact(text)}"${mode ? ` inputmode="${mode}"` : ''} autocomplete="off">`;
 }
 
 function isLong(text: string, format: string): boolean {
@@ -230,7 +230,7 @@ function area(facts: string, text: string, isJson: boolean): string {
   const rows = Math.min(14, Math.max(3, text.split('\n').length + 1));
   const look = isJson ? ' class="json" spellcheck="false"' : '';
   // The first line break in a text area is none of its text.
-  return `<textarea ${facts} rows="${rows}"${look} autocomplete="off">\n${escapeHtml(text)}</textarea>`;
+  return `<textarea ${facts} rows="${rows}"${look} autocomplete="off">\n${escapeExact(text)}</textarea>`;
 }
 
 /** That nothing is said is another answer than no. */
@@ -279,5 +279,5 @@ function emptyChoice(
       `<option value="${meaning}"${meaning === chosen ? ' selected' : ''}>${EMPTY_WORDS[meaning]}</option>`,
   );
   const nothing = hasDefault(field) ? 'the default' : 'nothing: it is not given';
-  return `<details class="empty"${isChosen ? ' open' : ''}><summary>Empty on purpose?<span class="unseen"> ${escapeHtml(field.label)}</span></summary><label for="f${index}-empty">If the field is empty, the run gets</label><select id="f${index}-empty" name="${escapeHtml(name)}"><option value="">${nothing}</option>${options.join('')}</select></details>`;
+  return `<details class="empty"${isChosen ? ' open' : ''}><summary>Empty on purpose?<span class="unseen"> ${escapeHtml(field.label)}</span></summary><label for="f${index}-empty">If the field is empty, the run gets</label><select id="f${index}-empty" name="${escapeExact(name)}"><option value="">${nothing}</option>${options.join('')}</select></details>`;
 }

@@ -1,6 +1,7 @@
 // Items of the timeline as HTML. Runs on the server and in the browser, like timeline.js. Everything that comes from
 // a run passes `escapeHtml`: models and tools are untrusted (RFC 0077 §B, architecture §5).
 import { duration } from '../words/duration.js';
+import { printableJson, printableLines, printableValue } from '../words/printable.js';
 
 /** @typedef {import('./timeline.js').TimelineItem} TimelineItem */
 
@@ -15,10 +16,18 @@ const TABLE_DEPTH = 2;
 export const SCROLLS = 'tabindex="0" role="group"';
 
 /**
- * The one escape function of the pages: safe in text and in double-quoted attributes.
+ * What people read: safe in text and in double-quoted attributes, and nothing in it is hidden (I104).
  * @param {unknown} value
  */
 export function escapeHtml(value) {
+  return escapeExact(printableLines(String(value)));
+}
+
+/**
+ * As safe, and as it is: for what a form sends back or a script looks up.
+ * @param {unknown} value
+ */
+export function escapeExact(value) {
   return String(value)
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
@@ -27,48 +36,67 @@ export function escapeHtml(value) {
     .replaceAll("'", '&#39;');
 }
 
-/** @param {string} text */
-function clip(text) {
-  if (text.length <= VALUE_CHARACTERS) return text;
-  return `${text.slice(0, VALUE_CHARACTERS)}… (${text.length} characters)`;
+/**
+ * @param {string} text
+ * @param {number} [most] characters
+ */
+function clip(text, most = VALUE_CHARACTERS) {
+  if (text.length <= most) return text;
+  // Not between the two halves of one character.
+  const shown = text.slice(0, most).replace(/[\ud800-\udbff]$/, '');
+  return `${shown}… (${text.length} characters)`;
 }
 
 /**
  * A JSON value for people: scalars as text, small objects as a table, tables in it included, the rest as indented JSON.
  * @param {unknown} value
+ * @param {number} [most] characters of one text
  */
-export function renderValue(value) {
+export function renderValue(value, most) {
   if (value === undefined) return '';
   if (typeof value !== 'object' || value === null) {
-    return `<p class="value">${escapeHtml(clip(scalar(value)))}</p>`;
+    return `<p class="value">${escapeExact(clip(scalar(value), most))}</p>`;
   }
-  return isReadable(value, TABLE_DEPTH) ? table(value) : json(value);
+  return isReadable(value, TABLE_DEPTH) ? table(value, most) : json(value, most);
 }
 
-/** @param {unknown} value */
-function json(value) {
-  return `<pre class="value" ${SCROLLS} aria-label="Value">${escapeHtml(clip(JSON.stringify(value, null, 2)))}</pre>`;
+/**
+ * What somebody decides about: all of it (I104).
+ * @param {unknown} value
+ */
+export function renderWhole(value) {
+  return renderValue(value, Infinity);
+}
+
+/**
+ * @param {unknown} value
+ * @param {number} [most]
+ */
+function json(value, most) {
+  return `<pre class="value" ${SCROLLS} aria-label="Value">${escapeExact(clip(printableJson(value, 2), most))}</pre>`;
 }
 
 /**
  * @param {object} value
+ * @param {number} [most]
  * @returns {string}
  */
-function table(value) {
+function table(value, most) {
   const cells = Object.entries(value).map(
-    ([name, part]) => `<dt>${escapeHtml(name)}</dt><dd>${cell(part)}</dd>`,
+    ([name, part]) => `<dt>${escapeExact(printableValue(name))}</dt><dd>${cell(part, most)}</dd>`,
   );
   return `<dl class="value">${cells.join('')}</dl>`;
 }
 
 /**
  * @param {unknown} part
+ * @param {number} [most]
  * @returns {string}
  */
-function cell(part) {
-  if (typeof part !== 'object' || part === null) return escapeHtml(clip(scalar(part)));
-  if (!Array.isArray(part)) return table(part);
-  return escapeHtml(clip(part.map(scalar).join(', ')));
+function cell(part, most) {
+  if (typeof part !== 'object' || part === null) return escapeExact(clip(scalar(part), most));
+  if (!Array.isArray(part)) return table(part, most);
+  return escapeExact(clip(part.map(scalar).join(', '), most));
 }
 
 /**
@@ -100,7 +128,7 @@ function isList(parts) {
 
 /** @param {unknown} value */
 function scalar(value) {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? printableValue(value) : JSON.stringify(value);
 }
 
 /**
@@ -142,7 +170,7 @@ export function renderConfidence(confidence, threshold) {
 export function renderItem(item) {
   const inherited = item.origin === 'source' ? ' inherited' : '';
   const parts = [
-    `<li class="item ${item.kind} ${escapeHtml(item.state ?? '')}${inherited}" id="${escapeHtml(item.key)}">`,
+    `<li class="item ${item.kind} ${escapeHtml(item.state ?? '')}${inherited}" id="${escapeExact(item.key)}">`,
     leftWords(item),
     `<header><span class="mark" aria-hidden="true"></span><h3>${escapeHtml(item.title)}</h3>${facts(item)}</header>`,
     body(item),
@@ -213,7 +241,7 @@ function why(runId, eventId, title) {
  */
 function renderThread({ runId, workflowId, running }) {
   const page = `/pages/runs/${encodeURIComponent(runId)}`;
-  return `<details class="thread" data-run="${escapeHtml(runId)}"${running ? ' data-running' : ''}><summary>The run of ${escapeHtml(workflowId)}</summary><p class="facts"><a href="${page}">Its run</a> <span class="live"></span></p></details>`;
+  return `<details class="thread" data-run="${escapeExact(runId)}"${running ? ' data-running' : ''}><summary>The run of ${escapeHtml(workflowId)}</summary><p class="facts"><a href="${page}">Its run</a> <span class="live"></span></p></details>`;
 }
 
 /**

@@ -1,6 +1,7 @@
 // JSON texts that come from outside: a model, an agent, a client, a person, a file. What they say is taken as it was
-// written, or refused with its place (architecture §10, I103): a number that a double cannot hold would be shown, logged
-// and sent as another one, and a member named `__proto__` is kept by one reader and dropped by the next. Pure.
+// written, or refused with its place (architecture §10, I103): a number that is written otherwise once a double has held
+// it would be shown, logged and sent as another one, and a member named `__proto__` is kept by one reader and dropped by
+// the next. Pure.
 import type { JsonValue } from './json.ts';
 
 export interface JsonFault {
@@ -21,12 +22,12 @@ const READ_LEVELS = 128;
 const MAX_POINTER = 500;
 
 export const INEXACT = 'is a number that cannot be kept exactly';
-const AS_TEXT = `${INEXACT}: send it as text, in quotes`;
+const UNKEPT_NUMBER = `${INEXACT}: text in quotes can`;
 const PROTO = '__proto__';
 
 /** Without subject and full stop. */
 export function faultWords({ pointer, message }: JsonFault): string {
-  return pointer === '' ? message : `cannot be taken: ${pointer} ${message}`;
+  return pointer === '' ? message : `cannot be taken, because ${pointer} ${message}`;
 }
 
 /** A sentence about `what`, without its full stop. */
@@ -34,7 +35,7 @@ export function faultText(what: string, fault: JsonFault): string {
   return `${what} ${faultWords(fault)}`;
 }
 
-/** The value of a JSON text, exactly as it was written, or the first fault in it. */
+/** The value of a JSON text, exactly as it was written, or a fault in it. Of members with one name the last one counts. */
 export function readJson(text: string, levels = READ_LEVELS): ReadJson {
   const refused = (isJson: boolean, pointer: string, message: string): ReadJson => ({
     ok: false,
@@ -45,7 +46,7 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
     return refused(true, '', `is nested deeper than ${levels} levels`);
   let value: JsonValue;
   try {
-    value = parseMarked(text);
+    value = marked(text, JSON.parse(text) as JsonValue);
   } catch (error) {
     return refused(false, '', `is not JSON: ${(error as Error).message}`);
   }
@@ -57,11 +58,11 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
 const MAY_CHANGE = /\d[\d.]{15}|\d[eE]/;
 
 /**
- * The value of a JSON text in which NaN, which no JSON can say, stands for each number that a double cannot hold exactly:
- * `unkeptIn` finds it. Throws the SyntaxError of what is no JSON.
+ * Puts NaN, which no JSON can say, into the value of a JSON text in place of each number that a double would change:
+ * `unkeptIn` finds it.
  */
-export function parseMarked(text: string): JsonValue {
-  const root = { value: JSON.parse(text) as JsonValue };
+export function marked(text: string, value: JsonValue): JsonValue {
+  const root = { value };
   if (MAY_CHANGE.test(text)) markChanged(text, root);
   return root.value;
 }
@@ -72,7 +73,7 @@ interface Place {
   member: string | number;
 }
 
-/** The text is JSON. Of members with one name the last one counts, so a mark may meet another value: then it is refused. */
+/** The text is JSON. A mark of a member may meet a later one with its name: then that is refused. */
 function markChanged(text: string, root: { value: JsonValue }): void {
   const outer: Place[] = [];
   let place: Place = { within: root, member: 'value' };
@@ -122,59 +123,66 @@ function mark({ within, member }: Place): void {
     (within as Record<string | number, unknown>)[member] = NaN;
 }
 
-/** What of `parseMarked` cannot be kept: the first member named `__proto__` or number that is none. */
+/** What of a marked value cannot be kept: the first member named `__proto__` or number that is none. */
 export function unkeptIn(root: unknown): JsonFault | undefined {
   return firstFault(root, Number.isFinite);
 }
 
-/** The same of a value that others have read from a text: a number that may have been another one there. */
+/**
+ * The same of a value that others have read from a text: a number beyond 2^53 or of many digits may have been another one
+ * there. That one of few digits was rounded to them (1.00000000000000000001) cannot be seen.
+ */
 export function uncertainIn(root: unknown): JsonFault | undefined {
   return firstFault(root, isCertain);
 }
 
-/** Digits that every double keeps of a number. */
+/** Digits of a fraction that every double keeps. */
 const CERTAIN_DIGITS = 15;
 
 function isCertain(value: number): boolean {
-  if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
-  return digitsOf(String(value)).length <= CERTAIN_DIGITS;
+  if (Number.isInteger(value)) return Number.isSafeInteger(value);
+  return Number.isFinite(value) && digitsOf(String(value)).length <= CERTAIN_DIGITS;
 }
 
-/** In the order of the text. */
+/** What is walked: a container, the names of its members (a list has none), and how many of them were looked at. */
+interface Walked {
+  readonly value: Readonly<Record<string | number, unknown>>;
+  readonly names: readonly string[] | undefined;
+  readonly length: number;
+  at: number;
+}
+
+/** In the order of the members. By a stack of its own, and without an object for each number: texts are long. */
 function firstFault(root: unknown, isKept: (value: number) => boolean): JsonFault | undefined {
-  const open: Step[] = [{ value: root }];
-  for (let step = open.pop(); step; step = open.pop()) {
-    const { value } = step;
-    if (step.name === PROTO && !step.isItem)
-      return { pointer: pointerTo(step), message: 'is a name that is not accepted' };
+  const open: Walked[] = [walked({ root })];
+  for (let inner = open.at(-1); inner; inner = open.at(-1)) {
+    if (inner.at === inner.length) {
+      open.pop();
+      continue;
+    }
+    const name = inner.names ? inner.names[inner.at] : inner.at;
+    inner.at += 1;
+    if (name === PROTO)
+      return { pointer: pointerTo(open), message: 'is a name that is not accepted' };
+    const value = name === undefined ? undefined : inner.value[name];
     if (typeof value === 'number' && !isKept(value))
-      return { pointer: pointerTo(step), message: AS_TEXT };
-    if (typeof value !== 'object' || value === null) continue;
-    const isItem = Array.isArray(value);
-    const below = Object.entries(value).map(([name, member]) => ({
-      value: member as unknown,
-      name,
-      isItem,
-      above: step,
-    }));
-    for (const next of below.reverse()) open.push(next);
+      return { pointer: pointerTo(open), message: UNKEPT_NUMBER };
+    if (typeof value === 'object' && value !== null) open.push(walked(value));
   }
   return undefined;
 }
 
-interface Step {
-  readonly value: unknown;
-  readonly name?: string;
-  readonly isItem?: boolean;
-  readonly above?: Step;
+function walked(value: object): Walked {
+  const names = Array.isArray(value) ? undefined : Object.keys(value);
+  const { length } = names ?? (value as unknown[]);
+  return { value: value as Walked['value'], names, length, at: 0 };
 }
 
-function pointerTo(step: Step): string {
-  const names: string[] = [];
-  for (let at: Step | undefined = step; at?.name !== undefined; at = at.above)
-    names.unshift(at.name.replaceAll('~', '~0').replaceAll('/', '~1'));
+/** Of the member that was looked at last; the outermost container is none of the value. */
+function pointerTo(open: readonly Walked[]): string {
+  const names = open.slice(1).map(({ names, at }) => names?.[at - 1] ?? String(at - 1));
   return names
-    .map((name) => `/${name}`)
+    .map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
     .join('')
     .slice(0, MAX_POINTER);
 }

@@ -11,7 +11,7 @@ import {
   type FormShape,
   type OpenQuestion,
 } from './question.ts';
-import { readNumber, readTypedJson, type ReadTyped } from './typed.ts';
+import { asField, readNumber, readTypedJson, type ReadTyped } from './typed.ts';
 
 /** Fields of a form as a body parser gives them; repeated fields are refused. */
 export type AnswerForm = Readonly<Record<string, unknown>>;
@@ -131,40 +131,41 @@ function isFlat(value: JsonValue): value is Record<string, string | number | boo
   return Object.values(value).every((part) => typeof part !== 'object' || part === null);
 }
 
-/** Each member keeps the type that it had. */
+/** Each member keeps the type that it had, and what nobody changed is as it was. */
 function editedMembers(
   fields: Readonly<Record<string, string>>,
   original: Readonly<Record<string, string | number | boolean | null>>,
 ): ResumeValue {
-  const value: JsonObject = {};
+  const parts: [string, JsonValue][] = [];
   for (const [name, before] of Object.entries(original)) {
     const text = fields[`${FIELD}${name}`];
-    if (text === undefined) {
-      value[name] = before;
+    if (text === undefined || text === String(before ?? '')) {
+      parts.push([name, before]);
     } else if (typeof before === 'number') {
       const number = readNumber(text);
       if (!number.ok) return no(`"${name}" ${number.message}.`);
-      value[name] = number.value;
+      parts.push([name, number.value]);
     } else if (typeof before === 'boolean') {
       if (text !== 'true' && text !== 'false') return no(`"${name}" must be true or false.`);
-      value[name] = text === 'true';
+      parts.push([name, text === 'true']);
     } else {
-      value[name] = before === null && text === '' ? null : text;
+      parts.push([name, asField(text)]);
     }
   }
-  return yes(value);
+  // Not by assignment: it would lose a member named `__proto__`.
+  return yes(Object.fromEntries(parts));
 }
 
 function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
-  const answers: JsonObject = {};
+  const answers: [string, JsonValue][] = [];
   for (const { id, question, schema } of questionsOf(data)) {
     const text = fields[`${ANSWER}${id}`]?.trim();
     if (!text) return no(`Please answer: ${question}`);
     const answer = typed(text, schema);
     if (!answer.ok) return no(`The answer to "${question}" ${answer.message}.`);
-    answers[id] = answer.value;
+    answers.push([id, answer.value]);
   }
-  return yes({ answers });
+  return yes({ answers: Object.fromEntries(answers) });
 }
 
 /** Text as the question's schema types it. A message has no subject and no full stop. */

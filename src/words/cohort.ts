@@ -1,7 +1,7 @@
 // What became of the members of a cohort, in the words of pages and terminal.
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
 import { causeText } from './diff.ts';
-import { printable } from './printable.ts';
+import { printable } from './printable.js';
 
 export type Outcome = NonNullable<CohortMemberResult['outcome']>;
 

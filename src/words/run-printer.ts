@@ -3,7 +3,7 @@
 import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
-import { printable, printableLines } from './printable.ts';
+import { printable, printableLines } from './printable.js';
 
 /** A line stays readable in a terminal. */
 const SHOWN_CHARS = 140;

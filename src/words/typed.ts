@@ -6,6 +6,11 @@ import { faultWords, INEXACT, isExact, readJson } from '../rules/json-text.ts';
 export type ReadTyped<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly message: string };
 
+/** As a browser keeps a text in a field: it knows one kind of line break, and no NUL; it sends each break as CR and LF. */
+export function asField(text: string): string {
+  return text.replaceAll(/\r\n?/g, '\n').replaceAll('\0', '\ufffd');
+}
+
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 export function readNumber(text: string): ReadTyped<number> {

@@ -1,6 +1,6 @@
 // What a person reads in the place of what cannot be read now.
 import type { Unreadable } from '../rules/unreadable.ts';
-import { printable } from './printable.ts';
+import { printable } from './printable.js';
 
 /** One line. */
 export function unreadableText({ message }: Pick<Unreadable, 'message'>): string {

@@ -52,6 +52,11 @@ describe('clarification.request', () => {
     });
   });
 
+  test('brackets in prose are no depth of the output', () => {
+    const output = `${'['.repeat(130)} so: {"decision":{"a":1}}`;
+    expect(parseDecision(output)).toMatchObject({ kind: 'decision', decision: { a: 1 } });
+  });
+
   test('a decision stays one, and the schema for the provider permits both', () => {
     expect(parsed({ decision: { type: 'refund' } })).toMatchObject({ kind: 'decision' });
     const returns = { type: 'object', properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: {} } };

@@ -71,7 +71,7 @@ describe('definitions', () => {
     expect(lines.join('\n')).toMatch(
       /broken\.json.*not JSON[\s\S]*empty\.json skipped: \/ must have the field/,
     );
-    expect(lines.join('\n')).toContain('exact.json skipped: cannot be taken: /limit is a number');
+    expect(lines.join('\n')).toContain('exact.json skipped: /limit is a number that');
   });
 
   test('what is left out is kept for its tenant, with file, place and reason; no more than 100 faults', async () => {

@@ -73,7 +73,7 @@ describe('what is read', () => {
     [
       '[I103] a number that would be another one',
       { calls: [reads, { name: NAME, arguments: '{"pay":{"order":2512292042121000001}}' }] },
-      '/pay/order is a number that cannot be kept exactly: send it as text',
+      '/pay/order is a number that cannot be kept exactly: text in quotes can',
     ],
     [
       '[I103] a decision with one',

@@ -55,6 +55,7 @@ test('200 with a page', async () => {
 test.each([
   [12, { kind: 'calls', calls: [{ arguments: { id: 12 } }] }],
   [2512292042121000000, { kind: 'unusable', calls: [] }],
+  [0.30000000000000004, { kind: 'unusable', calls: [] }],
 ])('[I103] arguments as an object: %d, which may have been another number', async (id, read) => {
   const call = {
     index: 0,
@@ -63,4 +64,10 @@ test.each([
   const response = await infer(streaming(chunk({ tool_calls: [call] }, 'tool_calls') + DONE));
   expect(response).toMatchObject(read);
   expect(response.unusable ?? '/id is a number').toContain('/id is a number');
+});
+
+test('arguments that are a value and no object are what they are', async () => {
+  const call = { index: 0, function: { name: functionNameOf('demo:orders.get'), arguments: 5 } };
+  const response = await infer(streaming(chunk({ tool_calls: [call] }, 'tool_calls') + DONE));
+  expect(response).toMatchObject({ kind: 'calls', calls: [{ arguments: 5 }] });
 });

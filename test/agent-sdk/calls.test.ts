@@ -109,6 +109,11 @@ describe('a call', () => {
     ['not its schema', () => ({ sum: 'x' }), 'tool.invalid_output'],
     ['a list', () => [1], 'tool.invalid_output'],
     ['a cycle', () => cycle(), 'tool.invalid_output'],
+    [
+      'a whole number that may have been another',
+      () => ({ sum: 1, id: 2 ** 60 }),
+      'tool.invalid_output',
+    ],
     ['no finite number', () => ({ sum: 1, all: [{ n: NaN }] }), 'tool.invalid_output'],
     ['too large', () => ({ sum: 1, all: 'x'.repeat(3_000) }), 'tool.output_too_large'],
   ])('seed 004 §7.3: output is checked and bounded: %s', async (_, give, code) => {

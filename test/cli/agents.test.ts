@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/program.ts';
-import { printable } from '../../src/words/printable.ts';
+import { printable } from '../../src/words/printable.js';
 import { ROOT } from '../support/root.ts';
 
 const KEY = 'owop_key_of_the_cli_tests';

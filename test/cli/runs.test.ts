@@ -245,7 +245,7 @@ describe('what goes wrong', () => {
       ['agents', 'attach', 'a'],
     ]) {
       const { out, err } = await host.run(args);
-      expect(out).toContain('a\ufffd[2Jb');
+      expect(out).toContain(String.raw`a\u001b[2Jb`);
       expect((out + err).replaceAll('\n', '')).not.toMatch(OBEYED);
     }
   });

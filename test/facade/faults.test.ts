@@ -143,20 +143,35 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
 
   it.each([
     ['{"workflowId":"noop","inputs":{"order":9007199254740993}}', '/inputs/order', 'exactly'],
-    ['{"workflowId":"noop","metadata":{"a":[1e400]}}', '/metadata/a/0', 'send it as text'],
+    ['{"workflowId":"noop","metadata":{"a":[1e400]}}', '/metadata/a/0', 'text in quotes can'],
     ['{"workflowId":"noop","inputs":{"__proto__":{"a":1}}}', '/inputs/__proto__', 'is a name'],
   ])('[I103] %s is refused at its place: nothing else is stored', async (body, field, words) => {
-    const answer = await fetch(`${host.url}/v1/runs`, {
-      method: 'POST',
-      body,
-      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    });
+    const send = (sent: string) =>
+      fetch(`${host.url}/v1/runs`, {
+        method: 'POST',
+        body: sent,
+        headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+      });
+    const answer = await send(body);
+    expect((await send(`\ufeff${body}`)).status).toBe(400);
     expect([answer.status, await answer.json()]).toMatchObject([
       400,
       {
         error: 'validation_error',
         details: { field, reason: expect.stringContaining(words) as unknown },
       },
+    ]);
+  });
+
+  it('a byte order mark is none of the body', async () => {
+    const answer = await fetch(`${host.url}/v1/runs`, {
+      method: 'POST',
+      body: '\ufeff{"workflowId":"unknown"}',
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    });
+    expect([answer.status, await answer.json()]).toMatchObject([
+      404,
+      { error: 'workflow_not_found' },
     ]);
   });
 

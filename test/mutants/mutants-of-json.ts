@@ -13,13 +13,17 @@ export const OF_JSON: readonly Row[] = [
     [TEXT, 'digitsOf(literal) === digitsOf(String(value))', 'true'],
     [OF_TEXT, 'as big integers'],
   ],
-  [103, [TEXT, 'step.name === PROTO && ', 'false && '], [OF_TEXT, 'is refused, not dropped']],
+  [103, [TEXT, 'name === PROTO', "name === ''"], [OF_TEXT, 'is refused, not dropped']],
   [103, [TEXT, 'place.member += 1', 'place.member += 2'], [OF_TEXT, 'whatever stands in texts']],
   [103, [TEXT, '.length <= CERTAIN_DIGITS', '.length <= 17'], [OF_TEXT, 'others have read']],
   [
     103,
-    ['src/facade/body.ts', 'if (!read.ok && read.isJson) throw', 'if (!read.ok && false) throw'],
-    ['test/facade/faults.test.ts', 'is refused at its place'],
+    [
+      'src/facade/body.ts',
+      'fatal: true }).decode(bytes)',
+      'fatal: true, ignoreBOM: true }).decode(bytes)',
+    ],
+    ['test/facade/faults.test.ts', 'byte order mark is none'],
   ],
   [
     103,
@@ -33,7 +37,7 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    ['src/adapters/models/anthropic-reading.ts', 'uncertainIn(block.input)', 'undefined'],
+    ['src/adapters/models/anthropic-reading.ts', 'uncertainIn(input)', 'undefined'],
     ['test/adapters/models-anthropic.test.ts', 'a whole input at the start'],
   ],
   [
@@ -43,7 +47,7 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    ['src/opensentience/socket/connection.ts', ', parse: parseMarked', ''],
+    ['src/opensentience/socket/connection.ts', ', parse: parsed', ''],
     ['test/opensentience/socket/server.test.ts', 'cannot be kept exactly'],
   ],
   [

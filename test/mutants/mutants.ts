@@ -10,6 +10,7 @@ import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_FORKS } from './mutants-of-forks.ts';
 import { OF_JSON } from './mutants-of-json.ts';
 import { OF_KEYS } from './mutants-of-keys.ts';
+import { OF_SHOWN_TEXT } from './mutants-of-shown-text.ts';
 import { OF_OUTAGES_AND_DOUBTS } from './mutants-of-outages.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 import { OF_ROWS } from './mutants-of-rows.ts';
@@ -528,7 +529,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     61,
-    ['src/words/printable.ts', "return text.replace(OBEYED, '\\u{fffd}');", 'return text;'],
+    ['src/words/printable.js', 'return value.replace(IN_VALUE, shown);', 'return value;'],
     ['test/cli/agents.test.ts', 'nothing that an agent says is obeyed by the terminal'],
   ],
   [
@@ -583,6 +584,7 @@ const ROWS: readonly Row[] = [
   ...OF_ROWS,
   ...OF_KEYS,
   ...OF_JSON,
+  ...OF_SHOWN_TEXT,
   ...OF_OUTAGES_AND_DOUBTS,
 ];
 

@@ -310,6 +310,23 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     });
   });
 
+  it('[I104] what turns the order around is shown as its escape, and sent back as it was', async () => {
+    const decision = { order: 'A-\u202e7001', note: 'two  spaces\nand a line' };
+    server.model = {
+      ...waiting,
+      interrupts: [{ ...question, data: { ...question.data, decision } }],
+    };
+    await open({ viewport: DESKTOP });
+    const shown = page.locator('.question .value').first();
+    expect(await shown.innerText()).toContain(String.raw`A-\u202e7001`);
+    expect(await shown.innerText()).toContain('two  spaces\nand a line');
+    await page.getByText('Change it first').click();
+    await page.getByRole('button', { name: 'Accept with changes' }).click();
+    await expect.poll(() => server.answers.length).toBe(1);
+    const { editedDecision } = Object.fromEntries(server.answers[0] ?? []);
+    expect(JSON.parse(editedDecision ?? '')).toEqual(decision);
+  });
+
   it('with the keyboard alone: the first button is reached by Tab and pressed by Enter', async () => {
     await open({ viewport: DESKTOP });
     for (let at = 0; at < 5; at++) {

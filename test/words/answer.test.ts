@@ -239,6 +239,14 @@ describe('interrupt.md: a form that is right', () => {
   });
 });
 
+it('a member and a question named as a prototype are answered like others', () => {
+  const name = '__proto__';
+  const value = Object.fromEntries([[name, 1]]);
+  const asked = { ...approval, data: { ...approval.data, artifactData: value } };
+  const sent = resumeValueOf({ action: 'edit-accept', [`field.${name}`]: '2' }, asked);
+  expect(JSON.stringify(sent)).toContain(`{"${name}":2}`);
+});
+
 describe('interrupt.md: a form that is wrong is refused in words, and nothing is sent', () => {
   it.each<[string, Asked, Record<string, unknown>, RegExp]>([
     ['no action', approval, {}, /Choose/],

@@ -1,7 +1,7 @@
 // Reading the operator's folders: bounded, UTF-8 only, and never outside the folder (RFC 0003).
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join, sep } from 'node:path';
-import { faultWords, readJson } from '../../rules/json-text.ts';
+import { readJson } from '../../rules/json-text.ts';
 
 /** Largest file that is read, in bytes. */
 const CATALOG_FILE_BYTES = 1024 * 1024;
@@ -9,6 +9,17 @@ const CATALOG_FILE_BYTES = 1024 * 1024;
 /** A file that cannot be used, with one line that says why. Recognised by `code`. */
 export class FileProblem extends Error {
   readonly code = 'file_problem';
+  /** JSON pointer into the file; '' is the whole. */
+  readonly pointer: string;
+
+  constructor(message: string, { pointer = '', ...options }: ProblemOptions = {}) {
+    super(message, options);
+    this.pointer = pointer;
+  }
+}
+
+interface ProblemOptions extends ErrorOptions {
+  readonly pointer?: string;
 }
 
 export function isFileProblem(error: unknown): error is FileProblem {
@@ -48,7 +59,8 @@ export async function readText(path: string): Promise<string> {
 export async function readJsonFile(path: string): Promise<unknown> {
   const read = readJson(await readText(path));
   if (read.ok) return read.value;
-  throw new FileProblem(faultWords(read.fault));
+  const { pointer, message } = read.fault;
+  throw new FileProblem(message, { pointer });
 }
 
 /**

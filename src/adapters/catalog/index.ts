@@ -283,8 +283,9 @@ async function jsonOf(
     return await readJsonFile(path);
   } catch (error) {
     if (!isFileProblem(error)) throw error;
-    faults.push({ what, source: basename(path), pointer: '', message: error.message });
-    logger.warn(`${basename(path)} skipped: ${error.message}`);
+    const { pointer, message } = error;
+    faults.push({ what, source: basename(path), pointer, message });
+    logger.warn(`${basename(path)} skipped: ${pointer === '' ? '' : `${pointer} `}${message}`);
     return undefined;
   }
 }

@@ -125,5 +125,6 @@ async function schemaFile(
 /** Says which file a problem is about. */
 function refer(reference: string, error: unknown): never {
   if (!isFileProblem(error)) throw error;
-  throw new FileProblem(`"${reference}" ${error.message}`, { cause: error });
+  const place = error.pointer === '' ? '' : `${error.pointer} `;
+  throw new FileProblem(`"${reference}" ${place}${error.message}`, { cause: error });
 }

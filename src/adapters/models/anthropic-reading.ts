@@ -15,7 +15,7 @@ import { lostConnection } from './provider-faults.ts';
 interface ToolUse {
   readonly name: string;
   arguments: string;
-  readonly fault: JsonFault | undefined;
+  fault?: JsonFault | undefined;
 }
 
 export class AnthropicReading {
@@ -76,13 +76,8 @@ export class AnthropicReading {
     switch (block.type) {
       case 'tool_use':
         if (this.#calls.size >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
-        this.#calls.set(index, {
-          ...{ name: this.#meter.take(block.name), arguments: '' },
-          fault: uncertainIn(block.input),
-        });
-        // Compatible endpoints give the whole input here.
-        if (isJsonObject(block.input) && Object.keys(block.input).length > 0)
-          this.#argue(index, JSON.stringify(block.input));
+        this.#calls.set(index, { name: this.#meter.take(block.name), arguments: '' });
+        this.#takeInput(index, block.input);
         break;
       case 'text':
         this.#text(block.text);
@@ -111,6 +106,14 @@ export class AnthropicReading {
       case 'citations_delta':
         break;
     }
+  }
+
+  /** Compatible endpoints give the whole input at the start. */
+  #takeInput(index: number, input: unknown): void {
+    const call = this.#calls.get(index);
+    if (!call || !isJsonObject(input) || Object.keys(input).length === 0) return;
+    this.#argue(index, JSON.stringify(input));
+    call.fault = uncertainIn(input);
   }
 
   #argue(index: number, piece: string): void {

@@ -132,10 +132,10 @@ export class Reading {
   }
 }
 
-/** Arguments that come as an object and not as its text are taken as well. */
+/** Arguments that come as a value and not as its text are taken as well. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
-  return typeof value === 'object' && value !== null ? JSON.stringify(value) : '';
+  return value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
 /** Whether an object or array that comes in pieces is whole: each piece is looked at once. */

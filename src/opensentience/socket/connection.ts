@@ -2,8 +2,8 @@
 // and events. Reading is paced, writing bounded. What goes wrong here ends this connection and touches no other.
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { JsonObject } from '../../rules/json.ts';
-import { parseMarked } from '../../rules/json-text.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import { marked } from '../../rules/json-text.ts';
 import type { AgentSessionView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
@@ -13,6 +13,7 @@ import type { CallOutcome, Effect, Outgoing } from '../session/effects.ts';
 import { encodeFrame, FrameDecoder, type Frame } from '../frame.ts';
 import {
   PROTOCOL_VERSION,
+  type AgentMessageType,
   type AgentPayloads,
   type DeclaredTool,
   type ProtocolErrorCode,
@@ -26,6 +27,18 @@ import { Session, type SessionInput } from '../session/session.ts';
 const FRAMES_PER_TURN = 256;
 /** From the last word to the end of a connection whose other side does not close it. */
 const CLOSE_MS = 1_000;
+
+/** Messages whose content is taken over: a number in it that would change is marked, and refused where it is taken. */
+const WITH_CONTENT: ReadonlySet<unknown> = new Set<AgentMessageType>([
+  'agent.tools.register',
+  'agent.tool.stream',
+  'agent.tool.result',
+]);
+
+function parsed(text: string): unknown {
+  const value = JSON.parse(text) as JsonValue;
+  return isJsonObject(value) && WITH_CONTENT.has(value.type) ? marked(text, value) : value;
+}
 
 export interface ConnectionParts {
   readonly options: AgentServerOptions;
@@ -78,7 +91,7 @@ export class Connection implements LiveSession {
       parts.transport,
       now,
     );
-    this.#decoder = new FrameDecoder(limits.maxFrameBytes, { now: nowMs, parse: parseMarked });
+    this.#decoder = new FrameDecoder(limits.maxFrameBytes, { now: nowMs, parse: parsed });
     const { messagesPerSecond } = limits;
     this.#pace = new Pace({ perSecond: messagesPerSecond, burst: messagesPerSecond }, now);
     this.#quota = new AuditQuota(now);

@@ -1,7 +1,6 @@
 // src/opensentience/session/calls.ts: every state of a call meets everything that can happen to it, then its limits, its stream,
 // its ids and what its result means (seed 004 §2.2, §3.1, §4.3, §4.4).
 import { describe, expect, it } from 'vitest';
-import { parseMarked } from '../../../src/rules/json-text.ts';
 import { CallTable, type CallRequest } from '../../../src/opensentience/session/calls.ts';
 import type { CallOutcome, Effect } from '../../../src/opensentience/session/effects.ts';
 import type {
@@ -379,7 +378,7 @@ describe('seed 004 §4.3.2: streams', () => {
     const desk = new Desk();
     desk.add('a');
     desk.said();
-    const json = parseMarked('{"order":9007199254740993}') as JsonMap;
+    const json = { order: NaN };
     desk.stream('a', 1, { channel: 'partial_result', data: { json } });
     desk.stream('a', 2, { channel: 'partial_result', data: { json: { order: '1' } } });
     expect(desk.said()).toEqual(['stream.inexact', 'partial_result: {"order":"1"}']);
@@ -496,7 +495,7 @@ describe('seed 004 §4.3.3: what a result means', () => {
     const desk = new Desk();
     desk.add('a');
     desk.effects = [];
-    desk.result('a', { output: parseMarked('{"order":{"id":9007199254740993}}') as JsonMap });
+    desk.result('a', { output: { order: { id: NaN } } });
     expect(told(desk.outcome())).toBe('tool_invalid_output sent final');
     expect(desk.outcome()).toMatchObject({
       details: {

@@ -1,8 +1,6 @@
 // src/opensentience/session/registration.ts: what a set of tools costs its agent that is declared once more (seed 004
 // §4.2.1 replace). How each declaration is judged is told in session.test.ts.
 import { expect, it } from 'vitest';
-import type { JsonObject } from '../../../src/rules/json.ts';
-import { parseMarked } from '../../../src/rules/json-text.ts';
 import type { DeclaredTool } from '../../../src/opensentience/messages.ts';
 import { ToolTable } from '../../../src/opensentience/session/registration.ts';
 import { AGENT, rulesOf, toolOf } from '../../support/opensentience/wire.ts';
@@ -28,8 +26,8 @@ function table(): ToolTable {
 
 it('[I103] a declaration with a number that cannot be kept exactly is refused by itself', () => {
   const tools = new ToolTable(AGENT, rulesOf(), T0);
-  const schema = parseMarked('{"properties":{"n":{"maximum":9223372036854775807}}}');
-  const wide = toolOf('wide', { input_schema: schema as JsonObject });
+  const schema = { properties: { n: { maximum: NaN } } };
+  const wide = toolOf('wide', { input_schema: schema });
   const { answer } = tools.register({ tools: [wide, toolOf('echo')] }, T0);
   expect(answer.registered).toEqual([id('echo')]);
   expect(answer.rejected?.map(({ error }) => error)).toMatchObject([

@@ -1,0 +1,45 @@
+// Mutants of what people are shown, and of what forms send back (architecture §11, I104): rows of mutants.ts.
+import type { Row } from './mutants.ts';
+
+const PRINTABLE = 'src/words/printable.js';
+const HTML = 'src/pages/timeline-html.js';
+const QUESTION = 'src/pages/question.ts';
+const ANSWER = 'src/words/answer.ts';
+const OF_TEXT = 'test/words/printable.test.ts';
+const OF_PAGE = 'test/pages/shown-text.test.ts';
+
+export const OF_SHOWN_TEXT: readonly Row[] = [
+  [104, [PRINTABLE, String.raw`\p{Default_Ignorable_Code_Point}`, ''], [OF_TEXT, 'fillers']],
+  [104, [PRINTABLE, '? found + found :', '? found :'], [OF_TEXT, 'no two values look alike']],
+  [
+    104,
+    [HTML, 'return escapeExact(printableLines(String(value)));', 'return escapeExact(value);'],
+    [OF_PAGE, 'a title'],
+  ],
+  [
+    104,
+    [HTML, 'clip(printableJson(value, 2), most)', 'clip(JSON.stringify(value, null, 2), most)'],
+    [OF_PAGE, 'one in a text of JSON'],
+  ],
+  [
+    104,
+    [HTML, 'return renderValue(value, Infinity);', 'return renderValue(value);'],
+    [OF_PAGE, 'shown whole'],
+  ],
+  [
+    104,
+    [QUESTION, 'const fields = hasFields(value)\n', 'const fields = isFlatObject(value)\n'],
+    [OF_PAGE, 'sends back'],
+  ],
+  [104, [QUESTION, ' || /[\\r\\n]/.test(text)', ''], [OF_PAGE, 'sends back']],
+  [
+    104,
+    [QUESTION, '>\\n${escapeExact(value)}</textarea>', '>${escapeExact(value)}</textarea>'],
+    [OF_PAGE, 'sends back'],
+  ],
+  [
+    104,
+    [ANSWER, 'parts.push([name, asField(text)])', 'parts.push([name, text])'],
+    [OF_PAGE, 'sends back'],
+  ],
+];
