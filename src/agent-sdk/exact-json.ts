@@ -1,13 +1,13 @@
-// JSON of what a tool gives: of a value that JSON would change there is none.
+// JSON of what a tool gives, unless a number in it would be another one there.
 
 export const NO_JSON =
-  'cannot be written as JSON: a function, a cycle, a BigInt, a number that is not finite, or a whole number beyond 2^53 (send that as text)';
+  'cannot be written as JSON: it is a function, or has a cycle, a BigInt, a number that is not finite, or a whole number from 2^53 on (send that as text)';
 
-/** Undefined where JSON would say something else: null for NaN, another number than the one that was meant. */
+/** Undefined for what has no JSON, and for a number that JSON would change (NaN to null) or JavaScript may have changed. */
 export function exactJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value, (_, member: unknown) => {
-      if (typeof member === 'number' && !isExact(member)) throw new RangeError();
+      if (typeof member === 'number' && !isCertain(member)) throw new RangeError();
       return member;
     });
   } catch {
@@ -15,6 +15,6 @@ export function exactJson(value: unknown): string | undefined {
   }
 }
 
-function isExact(value: number): boolean {
+function isCertain(value: number): boolean {
   return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
 }

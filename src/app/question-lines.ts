@@ -1,6 +1,6 @@
 // A run's question as the terminal shows it: the same words as on the page, and for each answer the request that gives
 // it, in the form that this kind of question takes (interrupt.md).
-import { commandLines, questionHead, quoted } from '../cli/question-lines.ts';
+import { commandLines, questionHead, quoted, subjectLines } from '../cli/question-lines.ts';
 import { printable, printableJson } from '../words/printable.js';
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf } from '../words/choices.ts';
@@ -17,7 +17,7 @@ export interface AnswerAddress {
 export function questionLines(open: OpenQuestion, address: AnswerAddress): readonly string[] {
   const { nodeId, interruptId } = open;
   const [first, ...others] = choicesOf(open);
-  const lines = ['', ...questionHead(open)];
+  const lines = ['', ...questionHead(open), ...subjectLines(open)];
   if (!first) return [...lines, '  Another system answers this.', ''];
   const path = `/v1/runs/${address.runId}/interrupts/${encodeURIComponent(nodeId)}`;
   return [

@@ -1,14 +1,16 @@
 // A run's question in a terminal: the same words as on the page, and for each answer the command that gives it.
 import type { JsonValue } from '../rules/json.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
-import { printable, printableJson } from '../words/printable.js';
+import { printable, printableJson, printableLines } from '../words/printable.js';
 import {
   askedBackOf,
   formShapeOf,
   headOf,
   questionsOf,
+  turnsOf,
   votesOf,
   type OpenQuestion,
+  type Question,
 } from '../words/question.ts';
 import { CALLED } from './cli.ts';
 import { wrapped, type Screen } from './terminal.ts';
@@ -38,16 +40,28 @@ function soFarLines({ data }: OpenQuestion, screen: Screen): readonly string[] {
   );
 }
 
-/** What is to be judged, as JSON; nothing where the question has none. */
+/** What is to be judged, as JSON, what is asked, or what was said; nothing where the question has none. */
 export function subjectLines({ kind, data }: OpenQuestion): readonly string[] {
-  const subject =
-    formShapeOf({ kind, data }) === 'low-confidence' ? data.decision : data.artifactData;
+  const shape = formShapeOf({ kind, data });
+  if (shape === 'clarification') return questionsOf(data).flatMap(askedLines);
+  if (shape === 'talk')
+    return turnsOf(data).map(({ who, content }) => `  ${printable(who)}: ${saidText(content)}`);
+  const subject = shape === 'low-confidence' ? data.decision : data.artifactData;
   const about = subject ?? data.correlation ?? data.payload;
   return about === undefined
     ? []
     : printableJson(about, 2)
         .split('\n')
         .map((line) => `  ${line}`);
+}
+
+function askedLines({ id, question, schema }: Question): readonly string[] {
+  const options = Array.isArray(schema?.enum) ? ` (${schema.enum.map(saidText).join(', ')})` : '';
+  return [`  ${printable(id)}: ${printable(question)}${options}`];
+}
+
+function saidText(said: JsonValue): string {
+  return typeof said === 'string' ? printable(said) : printableJson(said);
 }
 
 /** One answer per pair of lines: what it does, and the command, which is never broken. */
@@ -98,9 +112,10 @@ function givenWith(open: OpenQuestion, choice: Choice): readonly string[] {
   }
 }
 
-/** One word of a shell, whatever it holds. */
+/** One word of a shell on one line, whatever it holds; JSON that is printable stays as it is. */
 export function quoted(text: string): string {
-  return `'${printable(text).replaceAll("'", String.raw`'\''`)}'`;
+  const line = printableLines(text).replaceAll(/\s*\n\s*/g, ' ');
+  return `'${line.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function shellWord(text: string): string {

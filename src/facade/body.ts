@@ -19,12 +19,12 @@ const readText = express.text({
   limit: FORM_BYTES,
   inflate: false,
   type: () => true,
-  verify: (...[, , bytes, encoding]) => mustBeText(bytes, encoding),
+  verify: (...[, , bytes]) => mustBeText(bytes),
 });
 
 /** Bytes that are no text would be read as replacement characters: another value than was sent. */
-function mustBeText(bytes: Buffer, encoding: string): void {
-  if (encoding === 'utf-8' && !isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
+function mustBeText(bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
 }
 
 /** A byte order mark is none of it. */
@@ -80,7 +80,9 @@ export async function readJsonBody(
   // JSON between systems is UTF-8 (RFC 8259 §8.1).
   if (mediaType(request) !== 'application/json' || charset(request) !== 'utf-8')
     throw new HostError('unsupported_media_type', { reason: 'the body must be JSON in UTF-8' });
-  const body = readJson(textOf((await read(readBytes, request, response)) as Buffer), BODY_DEPTH);
+  const bytes = (await read(readBytes, request, response)) as Buffer;
+  if (bytes.length === 0) return undefined;
+  const body = readJson(textOf(bytes), BODY_DEPTH);
   if (!body.ok)
     throw invalid(body.fault.pointer, body.isJson ? body.fault.message : 'the body is not JSON');
   guardJson(body.value);
@@ -92,7 +94,7 @@ export async function readForm(
   request: Request,
   response: Response,
 ): Promise<Readonly<Record<string, string>>> {
-  if (mediaType(request) !== 'application/x-www-form-urlencoded')
+  if (mediaType(request) !== 'application/x-www-form-urlencoded' || charset(request) !== 'utf-8')
     throw new HostError('unsupported_media_type');
   const body = hasBody(request) ? await read(readText, request, response) : '';
   const sent = typeof body === 'string' ? body : '';

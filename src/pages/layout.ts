@@ -1,8 +1,8 @@
 // The frame of every page: one document without inline script or style, so that a strict Content-Security-Policy
 // (`default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'`) holds.
 import { ago, duration } from '../words/duration.js';
-import { hidesAPart, printableValue } from '../words/printable.js';
-import { escapeExact, escapeHtml } from './timeline-html.js';
+import { hidesAPart } from '../words/printable.js';
+import { escapeHtml, escapeValue } from './timeline-html.js';
 
 export interface Document {
   readonly title: string;
@@ -59,10 +59,10 @@ function scriptTags(script: keyof typeof SCRIPTS): string {
   return [...preloads, `<script type="module" src="${start}"></script>`].join('\n');
 }
 
-/** Below a field: what of its text no field shows (I104); '' where it shows all. */
+/** Below a field that does not show a part of its text (I104): the whole text; else ''. */
 export function renderHidden(text: string): string {
   if (!hidesAPart(text)) return '';
-  return `<p class="hint">A part of this text is not seen in the field. It is: <code>${escapeExact(printableValue(text))}</code></p>`;
+  return `<p class="hint">The field does not show a part of this text. The whole text is: <code>${escapeValue(text)}</code></p>`;
 }
 
 /** Date and time in UTC, shown in local time by the script. */

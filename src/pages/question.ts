@@ -22,6 +22,7 @@ import { renderDate, renderLeft } from './layout.ts';
 import {
   escapeExact,
   escapeHtml,
+  escapeValue,
   isFlatObject,
   renderConfidence,
   renderWhole,
@@ -60,8 +61,8 @@ export function renderQuestion(model: QuestionModel): string {
   const node = standing?.definition.nodes.find(({ id }) => id === interrupt.nodeId);
   const { title, lead } = headOf(interrupt, node?.name ?? interrupt.nodeId);
   return `<section class="card question" data-interrupt="${escapeExact(interrupt.interruptId)}" aria-labelledby="q-${escapeExact(interrupt.interruptId)}">
-<h2 id="q-${escapeExact(interrupt.interruptId)}">${escapeHtml(title)}</h2>
-<p class="lead">${escapeHtml(lead)}</p>
+<h2 id="q-${escapeExact(interrupt.interruptId)}">${escapeValue(title)}</h2>
+<p class="lead">${escapeValue(lead)}</p>
 ${deadline(model)}
 ${subject(interrupt)}
 ${soFar(interrupt)}
@@ -85,11 +86,11 @@ export function renderQuestionBelow(below: QuestionBelow): string {
 <p><span class="facts">a run of ${escapeHtml(workflowId)}: <code>${escapeHtml(runId)}</code></span></p>
 </section>`;
   const { interrupt } = below;
-  const id = escapeHtml(interrupt.interruptId);
+  const id = escapeExact(interrupt.interruptId);
   const { title, lead } = headOf(interrupt, interrupt.nodeId);
   return `<section class="card question" data-interrupt="${id}" aria-labelledby="q-${id}">
-<h2 id="q-${id}">${escapeHtml(title)}</h2>
-<p class="lead">${escapeHtml(lead)}</p>
+<h2 id="q-${id}">${escapeValue(title)}</h2>
+<p class="lead">${escapeValue(lead)}</p>
 ${subject(interrupt)}
 <p><a href="/pages/runs/${encodeURIComponent(runId)}">Answer on its page</a> <span class="facts">a run of ${escapeHtml(workflowId)} asks, which this one waits for</span></p>
 </section>`;
@@ -128,7 +129,7 @@ function subject({ data, ...interrupt }: OpenQuestion): string {
 function renderTurns(data: JsonObject): string {
   const turns = turnsOf(data).map(
     ({ who, content }) =>
-      `<li><b>${escapeHtml(who)}</b>${typeof content === 'string' ? `<p>${escapeHtml(content)}</p>` : renderWhole(content)}</li>`,
+      `<li><b>${escapeHtml(who)}</b>${typeof content === 'string' ? `<p>${escapeValue(content)}</p>` : renderWhole(content)}</li>`,
   );
   return livePart('turns', turns.length === 0 ? '' : `<ol class="turns">${turns.join('')}</ol>`);
 }
@@ -162,14 +163,14 @@ function seenTurn({ data: { turnIndex } }: OpenQuestion): string {
 
 function why(reasoning: string | undefined): string {
   if (!reasoning) return '';
-  return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote ${SCROLLS} aria-label="What the agent thought">${escapeHtml(reasoning)}</blockquote></details>`;
+  return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote ${SCROLLS} aria-label="What the agent thought">${escapeValue(reasoning)}</blockquote></details>`;
 }
 
 /** What was voted and asked back until now. */
 function soFar({ data }: OpenQuestion): string {
   const votes = votesOf(data);
   const asked = askedBackOf(data).map(
-    ({ by, text }) => `<li><b>${escapeHtml(by)}</b><p>${escapeHtml(text)}</p></li>`,
+    ({ by, text }) => `<li><b>${escapeHtml(by)}</b><p>${escapeValue(text)}</p></li>`,
   );
   return livePart(
     'so-far',
@@ -278,7 +279,7 @@ function fold(summary: string, inside: string): string {
   return `<details class="choice"><summary>${escapeHtml(summary)}</summary>${inside}</details>`;
 }
 
-/** A field for each member; a text of which a part is hidden is changed as JSON, where nothing is. */
+/** A field for each member. A text of which a part is hidden is changed as JSON, and so is what has a line break in a name. */
 function hasFields(value: JsonValue): value is Record<string, string | number | boolean | null> {
   if (!isFlatObject(value)) return false;
   return !Object.entries(value)

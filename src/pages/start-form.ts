@@ -257,7 +257,7 @@ function longDefault({ defaultValue, sensitive, label }: StartField): string {
   if (defaultValue === undefined || sensitive) return '';
   const { length } = textOf(defaultValue);
   if (length <= DEFAULT_CHARACTERS) return '';
-  return `<details class="default"><summary>The default, ${length.toLocaleString('en')} characters</summary><div role="region" aria-label="The default of ${escapeHtml(label)}" tabindex="0">${renderValue(textOf(defaultValue))}</div></details>`;
+  return `<details class="default"><summary>The default, ${length.toLocaleString('en')} characters</summary><div role="region" aria-label="The default of ${escapeHtml(label)}" tabindex="0">${renderValue(defaultValue)}</div></details>`;
 }
 
 const EMPTY_WORDS = { text: 'an empty text', null: 'null (given, and empty)' };

@@ -1,7 +1,13 @@
 // Items of the timeline as HTML. Runs on the server and in the browser, like timeline.js. Everything that comes from
-// a run passes `escapeHtml`: models and tools are untrusted (RFC 0077 §B, architecture §5).
+// a run is escaped: models and tools are untrusted (RFC 0077 §B, architecture §5). What people read passes `escapeHtml`
+// or `escapeValue`; what a form sends back or a script looks up passes `escapeExact`.
 import { duration } from '../words/duration.js';
-import { printableJson, printableLines, printableValue } from '../words/printable.js';
+import {
+  printableAlone,
+  printableJson,
+  printableLines,
+  printableValue,
+} from '../words/printable.js';
 
 /** @typedef {import('./timeline.js').TimelineItem} TimelineItem */
 
@@ -21,6 +27,14 @@ export const SCROLLS = 'tabindex="0" role="group"';
  */
 export function escapeHtml(value) {
   return escapeExact(printableLines(String(value)));
+}
+
+/**
+ * The same of a value: no two look alike.
+ * @param {string} value
+ */
+export function escapeValue(value) {
+  return escapeExact(printableValue(value));
 }
 
 /**
@@ -55,7 +69,7 @@ function clip(text, most = VALUE_CHARACTERS) {
 export function renderValue(value, most) {
   if (value === undefined) return '';
   if (typeof value !== 'object' || value === null) {
-    return `<p class="value">${escapeExact(clip(scalar(value), most))}</p>`;
+    return `<p class="value">${escapeExact(scalar(value, most))}</p>`;
   }
   return isReadable(value, TABLE_DEPTH) ? table(value, most) : json(value, most);
 }
@@ -83,7 +97,7 @@ function json(value, most) {
  */
 function table(value, most) {
   const cells = Object.entries(value).map(
-    ([name, part]) => `<dt>${escapeExact(printableValue(name))}</dt><dd>${cell(part, most)}</dd>`,
+    ([name, part]) => `<dt>${escapeValue(name)}</dt><dd>${cell(part, most)}</dd>`,
   );
   return `<dl class="value">${cells.join('')}</dl>`;
 }
@@ -94,9 +108,9 @@ function table(value, most) {
  * @returns {string}
  */
 function cell(part, most) {
-  if (typeof part !== 'object' || part === null) return escapeExact(clip(scalar(part), most));
+  if (typeof part !== 'object' || part === null) return escapeExact(scalar(part, most));
   if (!Array.isArray(part)) return table(part, most);
-  return escapeExact(clip(part.map(scalar).join(', '), most));
+  return escapeExact(part.map((each) => scalar(each, most)).join(', '));
 }
 
 /**
@@ -121,14 +135,17 @@ function isList(parts) {
     parts.length > 0 &&
     parts.length <= TABLE_ROWS &&
     parts.every(
-      (part) => (typeof part !== 'object' || part === null) && !scalar(part).includes(','),
+      (part) => (typeof part !== 'object' || part === null) && !String(part).includes(','),
     )
   );
 }
 
-/** @param {unknown} value */
-function scalar(value) {
-  return typeof value === 'string' ? printableValue(value) : JSON.stringify(value);
+/**
+ * @param {unknown} value
+ * @param {number} [most] characters
+ */
+function scalar(value, most) {
+  return typeof value === 'string' ? printableAlone(clip(value, most)) : JSON.stringify(value);
 }
 
 /**

@@ -13,21 +13,21 @@ export interface JsonFault {
 
 export type ReadJson =
   | { readonly ok: true; readonly value: JsonValue }
-  /** `isJson` false: the words of the parser, which repeat a part of the text. */
+  /** `isJson` false: the words of the parser, which repeat a part of the text. What is too deep is not parsed. */
   | { readonly ok: false; readonly isJson: boolean; readonly fault: JsonFault };
 
 /** Deepest nesting that is read, unless the caller says otherwise. */
 const READ_LEVELS = 128;
-/** Longest pointer that is told, in UTF-16 units. */
+/** Longest pointer that is given, in UTF-16 units. */
 const MAX_POINTER = 500;
 
 export const INEXACT = 'is a number that cannot be kept exactly';
-const UNKEPT_NUMBER = `${INEXACT}: text in quotes can`;
+const UNKEPT_NUMBER = `${INEXACT}; send it as text, in quotes`;
 const PROTO = '__proto__';
 
 /** Without subject and full stop. */
 export function faultWords({ pointer, message }: JsonFault): string {
-  return pointer === '' ? message : `cannot be taken, because ${pointer} ${message}`;
+  return pointer === '' ? message : `cannot be accepted: ${pointer} ${message}`;
 }
 
 /** A sentence about `what`, without its full stop. */
@@ -129,8 +129,8 @@ export function unkeptIn(root: unknown): JsonFault | undefined {
 }
 
 /**
- * The same of a value that others have read from a text: a number beyond 2^53 or of many digits may have been another one
- * there. That one of few digits was rounded to them (1.00000000000000000001) cannot be seen.
+ * The same of a value that others have read from a text: a whole number from 2^53 on, or a fraction of many digits, may
+ * have been another one there. One that was rounded to few digits (1.00000000000000000001) cannot be noticed.
  */
 export function uncertainIn(root: unknown): JsonFault | undefined {
   return firstFault(root, isCertain);

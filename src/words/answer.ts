@@ -138,8 +138,8 @@ function editedMembers(
 ): ResumeValue {
   const parts: [string, JsonValue][] = [];
   for (const [name, before] of Object.entries(original)) {
-    const text = fields[`${FIELD}${name}`];
-    if (text === undefined || text === String(before ?? '')) {
+    const text = fieldIn(fields, `${FIELD}${name}`);
+    if (text === undefined || asField(text) === asField(String(before ?? ''))) {
       parts.push([name, before]);
     } else if (typeof before === 'number') {
       const number = readNumber(text);
@@ -156,12 +156,26 @@ function editedMembers(
   return yes(Object.fromEntries(parts));
 }
 
+/** A browser sends a name with its line breaks as CR and LF. */
+function fieldIn(fields: Readonly<Record<string, string>>, name: string): string | undefined {
+  return fields[name] ?? fields[asField(name).replaceAll('\n', '\r\n')];
+}
+
+/** The option that was chosen, as the question has it: its text has passed through a form. */
+function optionOf(text: string, schema: JsonObject | undefined): ResumeValue | undefined {
+  const options = Array.isArray(schema?.enum) ? schema.enum : [];
+  const chosen = options.find(
+    (option) => typeof option !== 'object' && asField(String(option)).trim() === asField(text),
+  );
+  return chosen === undefined ? undefined : yes(chosen);
+}
+
 function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
   const answers: [string, JsonValue][] = [];
   for (const { id, question, schema } of questionsOf(data)) {
-    const text = fields[`${ANSWER}${id}`]?.trim();
+    const text = fieldIn(fields, `${ANSWER}${id}`)?.trim();
     if (!text) return no(`Please answer: ${question}`);
-    const answer = typed(text, schema);
+    const answer = optionOf(text, schema) ?? typed(text, schema);
     if (!answer.ok) return no(`The answer to "${question}" ${answer.message}.`);
     answers.push([id, answer.value]);
   }

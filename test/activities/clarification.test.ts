@@ -42,10 +42,10 @@ describe('clarification.request', () => {
     ['{"decision":{"order":9007199254740993}}', '/decision/order is a number'],
     ['So: {"decision":1e400} it is.', '/decision is a number'],
     ['{"decision":{"__proto__":1}}', '/decision/__proto__ is a name'],
-    [`{"decision":${'['.repeat(200)}${']'.repeat(200)}}`, 'nested deeper than 128 levels'],
+    [`{"decision":${'['.repeat(129)}${']'.repeat(129)}}`, 'nested deeper than 128 levels'],
     ['{"decision":', 'not one JSON object'],
     ['[9007199254740993', 'not one JSON object'],
-  ])('[I103] %.50s is given back to the model, with the place', (output, words) => {
+  ])('[I103] %s is given back to the model, with the place', (output, words) => {
     expect(parseDecision(output)).toEqual({
       ok: false,
       message: expect.stringContaining(words) as unknown,

@@ -217,6 +217,10 @@ describe('agents', () => {
       { handoff: { taskSchemaRef: 'clerk.md' } },
       /\/handoff\/taskSchemaRef "clerk.md" is not JSON/,
     ],
+    '[I103] a schema with a number that would change': [
+      { handoff: { taskSchemaRef: 'wide.json' } },
+      /\/handoff\/taskSchemaRef "wide.json" \/maximum is a number that cannot be kept/,
+    ],
     'a path that climbs': [
       { systemPrompt: undefined, systemPromptRef: '../secret.md' },
       /must be a path inside the folder/,
@@ -253,6 +257,7 @@ describe('agents', () => {
     'RFC 0003: %s: skipped with one line and not listed',
     async (_, [change, line]) => {
       await writeFile(join(folder, 'bad.json'), '{"type":"text"}');
+      await writeFile(join(folder, 'wide.json'), '{"maximum":9223372036854775807}');
       await writeFile(join(folder, 'empty.md'), ' \n');
       await symlink('/etc/hostname', join(folder, 'link.md'));
       await manifest(change);

@@ -73,7 +73,7 @@ describe('what is read', () => {
     [
       '[I103] a number that would be another one',
       { calls: [reads, { name: NAME, arguments: '{"pay":{"order":2512292042121000001}}' }] },
-      '/pay/order is a number that cannot be kept exactly: text in quotes can',
+      '/pay/order is a number that cannot be kept exactly; send it as text, in quotes',
     ],
     [
       '[I103] a decision with one',
@@ -81,12 +81,12 @@ describe('what is read', () => {
       '/decision is a number',
     ],
     [
-      'a name that is nobody’s',
+      '[I103] a member named __proto__',
       { calls: [{ name: NAME, arguments: '{"__proto__":1}' }] },
       'a name',
     ],
     [
-      'depth without end',
+      'arguments that are too deep',
       { calls: [{ name: NAME, arguments: '['.repeat(129) + ']'.repeat(129) }] },
       'nested deeper than 128 levels',
     ],

@@ -217,6 +217,7 @@ describe('a stream', () => {
       stream.log('c');
       stream.status('d');
       stream.partial({ page: 1 });
+      stream.partial({ page: NaN });
     });
     const { connection } = await attached({ tools: [speaks] });
     const { callId } = connection.call(ID('speaks'), {});
@@ -228,6 +229,12 @@ describe('a stream', () => {
       { call_id: callId, seq: 3, channel: 'log', data: { text: 'c' } },
       { call_id: callId, seq: 4, channel: 'status', data: { text: 'd' } },
       { call_id: callId, seq: 5, channel: 'partial_result', data: { json: { page: 1 } } },
+      {
+        call_id: callId,
+        seq: 6,
+        channel: 'log',
+        data: { text: expect.stringContaining('a number that is not finite') as unknown },
+      },
     ]);
   });
   it('seed 004 §7.3: a stream is bounded; its last message says so and is `done`', async () => {

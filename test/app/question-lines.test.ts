@@ -144,6 +144,18 @@ describe('the requests that the terminal prints', () => {
     );
   });
 
+  it('[I104] what is decided about stands there, with what would be hidden as its escape', () => {
+    const asked = open('approval', { artifactData: { order: 'A-\u202e7001' } });
+    expect(questionLines(asked, address).join('\n')).toContain(String.raw`"order": "A-\u202e7001"`);
+  });
+
+  it('[I104] so do questions with their options, and what was said', () => {
+    const [, asked] = CASES.find(([name]) => name === 'a clarification') as (typeof CASES)[number];
+    expect(questionLines(asked, address).join('\n')).toContain('c: C? (red)');
+    const talk = open('conversation.exchange', { turns: [{ from: 'user', content: 'Hi \u202e' }] });
+    expect(questionLines(talk, address).join('\n')).toContain(String.raw`user: Hi \u202e`);
+  });
+
   it('a wait for another system has no answer to print', () => {
     const lines = questionLines(open('external-event', {}), address);
     expect(lines.join('\n')).not.toContain('curl');

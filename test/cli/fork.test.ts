@@ -85,7 +85,7 @@ describe('openwop fork', () => {
     [
       '[I103] an answer with a number that would change',
       ['fork', 'run-a', '--from', '1', '--answer', '{"order":9007199254740993}'],
-      '--answer cannot be taken, because /order is a number',
+      '--answer cannot be accepted: /order is a number',
     ],
   ])('asks for more, exit code 2: %s', async (_what, args, words) => {
     host.script({});

@@ -58,23 +58,11 @@ describe('openwop start --input', () => {
   });
 
   it.each([
-    [
-      '--inputs',
-      '{"order":9007199254740993}',
-      '--inputs cannot be taken, because /order is a number',
-    ],
-    [
-      '--inputs',
-      '{"order":{"__proto__":1}}',
-      '--inputs cannot be taken, because /order/__proto__ is a',
-    ],
+    ['--inputs', '{"order":9007199254740993}', '--inputs cannot be accepted: /order is a number'],
+    ['--inputs', '{"order":{"__proto__":1}}', '--inputs cannot be accepted: /order/__proto__ is a'],
     ['--input', 'number=9007199254740993', 'The input "number" is a number that cannot be kept'],
     ['--input', 'number:=1e400', 'The input "number" is a number that cannot be kept'],
-    [
-      '--input',
-      'object={"a":[1e400]}',
-      'The input "object" cannot be taken, because /a/0 is a number',
-    ],
+    ['--input', 'object={"a":[1e400]}', 'The input "object" cannot be accepted: /a/0 is a number'],
   ])('[I103] %s %s is refused before anything is sent', async (flag, text, words) => {
     host.script({ 'GET /v1/workflows/w': { body: { variables: declared } } });
     const { code, err } = await host.run(['start', 'w', flag, text]);

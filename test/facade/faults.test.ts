@@ -143,7 +143,7 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
 
   it.each([
     ['{"workflowId":"noop","inputs":{"order":9007199254740993}}', '/inputs/order', 'exactly'],
-    ['{"workflowId":"noop","metadata":{"a":[1e400]}}', '/metadata/a/0', 'text in quotes can'],
+    ['{"workflowId":"noop","metadata":{"a":[1e400]}}', '/metadata/a/0', 'send it as text'],
     ['{"workflowId":"noop","inputs":{"__proto__":{"a":1}}}', '/inputs/__proto__', 'is a name'],
   ])('[I103] %s is refused at its place: nothing else is stored', async (body, field, words) => {
     const send = (sent: string) =>
@@ -161,6 +161,17 @@ describe("rest-endpoints.md §Error response shape: the closed envelope, the fra
         details: { field, reason: expect.stringContaining(words) as unknown },
       },
     ]);
+  });
+
+  it('a body of no bytes is none, whatever way it is sent', async () => {
+    const empty = new ReadableStream({ start: (controller) => controller.close() });
+    const answer = await fetch(`${host.url}/v1/runs/run-unknown/cancel`, {
+      method: 'POST',
+      body: empty,
+      duplex: 'half',
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    });
+    expect(answer.status).toBe(404);
   });
 
   it('a byte order mark is none of the body', async () => {

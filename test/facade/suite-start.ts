@@ -149,7 +149,7 @@ export function startTests({ host }: Suite): void {
         'a key that reaches a prototype',
         { 'input.order': '{"__proto__": 1}' },
         400,
-        'order cannot be taken, because /__proto__ is a name',
+        'order cannot be accepted: /__proto__ is a name',
       ],
       ['too deep', { 'input.lines': '['.repeat(70) + ']'.repeat(70) }, 400, 'lines cannot be sent'],
       ['a tag too long', { tags: 'x'.repeat(300) }, 400, 'A tag must'],

@@ -27,7 +27,7 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    [DECISIONS, 'const refused = sent.find((read) => !read.ok);', 'const refused = undefined;'],
+    [DECISIONS, 'const refused = sent.findIndex((read) => !read.ok);', 'const refused = -1;'],
     ['test/adapters/decision-tool.test.ts', 'would be another one'],
   ],
   [

@@ -14,7 +14,7 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   [
     104,
     [HTML, 'return escapeExact(printableLines(String(value)));', 'return escapeExact(value);'],
-    [OF_PAGE, 'a title'],
+    [OF_PAGE, 'a question of an agent'],
   ],
   [
     104,
@@ -29,7 +29,7 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   [
     104,
     [QUESTION, 'const fields = hasFields(value)\n', 'const fields = isFlatObject(value)\n'],
-    [OF_PAGE, 'sends back'],
+    [OF_PAGE, 'no hidden part either'],
   ],
   [104, [QUESTION, ' || /[\\r\\n]/.test(text)', ''], [OF_PAGE, 'sends back']],
   [
@@ -40,6 +40,6 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   [
     104,
     [ANSWER, 'parts.push([name, asField(text)])', 'parts.push([name, text])'],
-    [OF_PAGE, 'sends back'],
+    ['test/words/answer.test.ts', 'a text that was changed'],
   ],
 ];

@@ -144,7 +144,7 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
       'agent manifest not used: e/ /id is the id of a/ already',
       `agent manifest not used: f/ / is larger than ${MANIFEST_BYTES} bytes`,
       'agent manifest not used: g/ / cannot be read (no file)',
-      'agent manifest not used: h/ /a is a number that cannot be kept exactly: text in quotes can',
+      'agent manifest not used: h/ /a is a number that cannot be kept exactly; send it as text, in quotes',
     ]);
   });
   it('a folder that is not there holds none', async () => {

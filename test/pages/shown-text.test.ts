@@ -64,6 +64,12 @@ it.each<[string, Partial<OpenQuestion>]>([
   expect(card).not.toContain('\u202e');
 });
 
+it('[I104] what is changed has no hidden part either', () => {
+  const card = cardOf(approval({ order: REVERSED }, { actions: ['accept', 'edit-accept'] }));
+  expect(card).toContain('edit-accept');
+  expect(card).not.toContain('\u202e');
+});
+
 it('[I104] an event of the timeline, too', () => {
   const events = eventsOf([{ type: 'run.started', payload: {} }]);
   const page = renderRunPage({
@@ -81,7 +87,16 @@ it('[I104] an event of the timeline, too', () => {
 });
 
 it('[I104] an escape that somebody wrote looks otherwise than one that is shown', () => {
-  expect(cardOf(call({ order: SHOWN }))).toContain(String.raw`A-\\u202e7001`);
+  for (const asked of [call({ order: SHOWN }), approval(1, { title: SHOWN })])
+    expect(cardOf(asked)).toContain(String.raw`A-\\u202e7001`);
+});
+
+it.each<[string, JsonValue, JsonValue]>([
+  ['nothing and null', { to: null }, { to: 'null' }],
+  ['a space at its end', { to: 'B-2' }, { to: 'B-2 ' }],
+  ['an empty text and two quotes', { to: '' }, { to: '""' }],
+])('[I104] two values look otherwise: %s', (_, one, other) => {
+  expect(cardOf(call(one))).not.toBe(cardOf(call(other)));
 });
 
 it('[I104] what is decided about is shown whole, however long', () => {
@@ -96,7 +111,7 @@ function untouched(card: string): Record<string, string> {
   const form = /<form [^>]*>(?:(?!<\/form>)[\s\S])*value="edit-accept"[\s\S]*?<\/form>/.exec(card);
   const all = form?.[0] ?? '';
   const areas = [...all.matchAll(/<textarea name="([^"]*)"[^>]*>([^<]*)</g)].map(
-    ([, name = '', text = '']) => [name, text.replace(/^\n/, '').replaceAll('\n', '\r\n')],
+    ([, name = '', text = '']) => [name, text.replace(/^\n/, '').replaceAll(/\r\n?|\n/g, '\r\n')],
   );
   const lines = [...all.matchAll(/<input name="([^"]*)" value="([^"]*)"/g)].map(
     ([, name = '', text = '']) => [name, text.replaceAll(/[\r\n]/g, '')],
@@ -109,6 +124,8 @@ function untouched(card: string): Record<string, string> {
 it.each<[string, JsonValue]>([
   ['lines', { note: 'a\nb', amount: 1 }],
   ['lines of another system', { note: 'a\r\nb\rc', amount: 1 }],
+  ['lines of both', { note: 'a\nb\r\nc', amount: 1 }],
+  ['a name with a line break', { 'k\nm': 'x' }],
   ['a line break first', { note: '\n\nx', all: 'y'.repeat(100) }],
   ['what is hidden', { order: REVERSED, amount: 1.5 }],
   ['a name with a hidden part', { [REVERSED]: 'x' }],

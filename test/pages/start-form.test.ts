@@ -82,7 +82,7 @@ describe('rest-endpoints.md: a field becomes the value that its variable takes',
     ['[I103] an order number that a double would change', count, '12345678901234567890', 'exactly'],
     ['[I103] a fraction that it would', count, '0.1000000000000000055', 'exactly'],
     ['[I103] such a number in a part', order, '{"a":[9007199254740993]}', '/a/0 is a number'],
-    ['[I103] a name that is nobody’s', order, '{"__proto__":{}}', '/__proto__ is a name'],
+    ['[I103] a member named __proto__', order, '{"__proto__":{}}', '/__proto__ is a name'],
     ['another word', gift, 'perhaps', 'must be yes or no'],
     ['no JSON', order, '{a: 1}', 'is not valid JSON'],
     ['half a list', lines, '["a",', 'is not valid JSON'],
@@ -158,6 +158,19 @@ describe('the form shows what the workflow declares', () => {
     const form = filledForm(fields, inputs);
     expect(JSON.stringify(form)).not.toContain('1234');
     expect(sentInputs(fields, form).inputs).toEqual({ ...inputs, pin: undefined });
+  });
+
+  it('[I104] what a field does not show of a text stands below it, and JSON shows it', () => {
+    const variables = [
+      { ...text, defaultValue: 'A-\u202e7001' },
+      { ...order, defaultValue: { a: 'A-\u202e7001' } },
+    ];
+    const html = page(variables);
+    expect(html).toContain(String.raw`The whole text is: <code>A-\u202e7001</code>`);
+    expect(html).toContain(String.raw`&quot;a&quot;: &quot;A-\u202e7001&quot;`);
+    expect(html.match(/The whole text is/g)).toHaveLength(1);
+    const fields = fieldsOf(variables);
+    expect(sentInputs(fields, filledForm(fields)).inputs.order).toEqual({ a: 'A-\u202e7001' });
   });
 
   it('an empty default is what the empty field stands for', () => {

@@ -11,7 +11,7 @@ import {
   unkeptIn,
 } from '../../src/rules/json-text.ts';
 
-const AS_TEXT = 'is a number that cannot be kept exactly: text in quotes can';
+const AS_TEXT = 'is a number that cannot be kept exactly; send it as text, in quotes';
 
 describe('[I103] a number is taken as it was written', () => {
   it.each([

@@ -239,6 +239,32 @@ describe('interrupt.md: a form that is right', () => {
   });
 });
 
+it.each([
+  [' a ', ' a ', ' a '],
+  ['lines', 'a\nb', 'a\r\nb'],
+  ['a number', 1, '1'],
+])('an option is answered as the question has it: %s', (_, option, sent) => {
+  const data = {
+    questions: [{ id: 'q', question: 'Which?', schema: { enum: [option, 'other'] } }],
+  };
+  const form = { action: 'answers', 'answer.q': sent };
+  const value = { answers: { q: option } };
+  expect(resumeValueOf(form, { kind: 'clarification', data })).toEqual({ ok: true, value });
+});
+
+it('[I104] a text that was changed has the line breaks that others have', () => {
+  const asked = { ...approval, data: { ...approval.data, artifactData: { note: 'a\nb' } } };
+  const sent = resumeValueOf({ action: 'edit-accept', 'field.note': 'a\r\nc' }, asked);
+  expect(sent).toMatchObject({ value: { editedArtifactData: { note: 'a\nc' } } });
+});
+
+it('a name with a line break comes back as a browser sends it', () => {
+  const data = { questions: [{ id: 'q\n1', question: 'Which?' }] };
+  const form = { action: 'answers', 'answer.q\r\n1': 'x' };
+  const value = { answers: { 'q\n1': 'x' } };
+  expect(resumeValueOf(form, { kind: 'clarification', data })).toEqual({ ok: true, value });
+});
+
 it('a member and a question named as a prototype are answered like others', () => {
   const name = '__proto__';
   const value = Object.fromEntries([[name, 1]]);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   hidesAPart,
   printable,
+  printableAlone,
   printableJson,
   printableLines,
   printableValue,
@@ -21,6 +22,9 @@ describe('[I104] what would be hidden stands as its escape', () => {
     ['fillers and blanks that are letters', '\u3164\uffa0\u2800', String.raw`\u3164\uffa0\u2800`],
     ['a selector of nothing', '1\ufe0f \u{e0100}', String.raw`1\ufe0f \udb40\udd00`],
     ['tags', 'x\u{e0041}', String.raw`x\udb40\udc41`],
+    ['a place of an object', 'A-\ufffc7001', String.raw`A-\ufffc7001`],
+    ['rare spaces', 'a\u2002b\u2000', String.raw`a\u2002b\u2000`],
+    ['a joiner of digits', '\u06f1\u200c\u06f2', '\u06f1\\u200c\u06f2'],
     ['line separators', 'a\u2028b\u2029c', String.raw`a\u2028b\u2029c`],
   ])('%s', (_, text, shown) => {
     expect(printable(text)).toBe(shown);
@@ -33,7 +37,7 @@ describe('[I104] what would be hidden stands as its escape', () => {
 
   it.each([
     ['letters of all scripts', 'Grüße, 漢字, עברית, العربية, हिन्दी'],
-    ['emoji and their parts', '❤️ 👩🏽‍🚀 👨‍👩‍👧 😀'],
+    ['emoji and their parts', '❤️ 👩🏽‍🚀 👨‍👩‍👧 😀 1️⃣'],
     ['joiners that writing needs', 'می\u200cخواهم क्\u200dष क्\u200cष'],
     ['spaces', '64,90\u00a0€ 一\u3000二'],
     ['other backslashes', String.raw`C:\users\new \d+ \u12`],
@@ -48,6 +52,26 @@ it('a value is shown on one line or in its lines', () => {
   expect(printable(text)).toBe(String.raw`a\u000ab\u0009c\u000d\u000ad\u000de`);
   expect(printableValue(text)).toBe('a\nb\tc\r\nd\\u000de');
   expect(printableLines(text)).toBe('a\nb\tc\r\nd\\u000de');
+});
+
+it.each([
+  [' A-1', String.raw`\u0020A-1`],
+  ['A-1\n', String.raw`A-1\u000a`],
+  ['  ', String.raw`\u0020\u0020`],
+  ['', '""'],
+  ['null', '"null"'],
+  ['"null"', String.raw`"\"null\""`],
+  ['nullify', 'nullify'],
+  ['a "b" c', 'a "b" c'],
+  ['2512292042121000001', '2512292042121000001'],
+])('[I104] a value that stands alone shows its ends: %j', (value, shown) => {
+  expect(printableAlone(value)).toBe(shown);
+});
+
+it('long runs are read in their length', () => {
+  for (const part of ['\\', ' ', '\u200d', '\u202e', '👩', 'a '])
+    for (const shown of [printable, printableValue, printableAlone, printableLines])
+      expect(shown(`x${part.repeat(200_000)}x`).length).toBeGreaterThan(100_000);
 });
 
 it('[I104] no two values look alike, and a text with printable values in it stays', () => {

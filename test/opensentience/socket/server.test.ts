@@ -278,6 +278,28 @@ describe('seed 004 §4.3: calls over the wire', () => {
       ) as unknown,
     });
   });
+  it('[I103] so is a declaration, and a number that nobody takes over costs nothing', async () => {
+    stage = await startStage();
+    const agent = stage.agent();
+    await agent.join();
+    const schema = { properties: { n: { maximum: 1 } } };
+    const register = message('agent.tools.register', {
+      tools: [toolOf('wide', { input_schema: schema })],
+    });
+    agent.write(frameOf(register, ['"maximum":1', '"maximum":9223372036854775807']));
+    const { payload } = await agent.next('core.tools.registered');
+    expect(payload.rejected?.map(({ error }) => error.code)).toEqual(['tool.invalid_schema']);
+    const beat = { session_id: stage.session().sessionId, uptime_ms: 1, inflight_calls: 0 };
+    agent.write(
+      frameOf(message('agent.heartbeat', { ...beat, status: 'ok' }), [
+        '"uptime_ms":1',
+        '"uptime_ms":1764373528123456789',
+      ]),
+    );
+    await expect
+      .poll(() => stage.session().view().lastHeartbeatAtMs)
+      .toEqual(expect.any(Number) as number);
+  });
   it('a result right before the connection ends still counts', async () => {
     stage = await startStage();
     const agent = stage.agent();
@@ -471,8 +493,12 @@ function resultText(
   const payload = { call_id: call.payload.call_id, status: 'succeeded' as const, output: {} };
   const { request_id, correlation_id, causation_id } = call;
   const ids = { request_id, correlation_id, causation_id } as Correlation;
-  const text = JSON.stringify(message('agent.tool.result', payload, ids));
-  const body = Buffer.from(text.replace('"output":{}', `"output":${output}`));
+  return frameOf(message('agent.tool.result', payload, ids), ['"output":{}', `"output":${output}`]);
+}
+
+/** A frame in which a part of the text is another one. */
+function frameOf(one: object, [part, other]: readonly [string, string]): Buffer {
+  const body = Buffer.from(JSON.stringify(one).replace(part, other));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(body.length);
   return Buffer.concat([length, body]);
