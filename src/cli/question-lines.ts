@@ -78,11 +78,22 @@ export function commandLines(
 
 /** A word of a shell for each part, whatever the question holds. */
 function answerCommand(open: OpenQuestion, runId: string, choice: Choice): string {
-  return [
-    ...[CALLED, 'runs answer', shellWord(runId), shellWord(choice.action)],
-    ...['--interrupt', shellWord(open.interruptId)],
-    ...givenWith(open, choice),
-  ].join(' ');
+  const run = [CALLED, 'runs answer', shellWord(runId)];
+  const interrupt = ['--interrupt', shellWord(open.interruptId)];
+  if (fillInOf(open, choice) === 'answers' && !arePlain(open, choice))
+    return [...run, ...interrupt, `--value ${quoted(printableJson(choice.value))}`].join(' ');
+  return [...run, shellWord(choice.action), ...interrupt, ...givenWith(open, choice)].join(' ');
+}
+
+/** Whether each `--answer id=text` says the id and the text as they are. */
+function arePlain({ data }: OpenQuestion, { value }: Choice): boolean {
+  const { answers } = value as { readonly answers: Readonly<Record<string, JsonValue>> };
+  return questionsOf(data).every(({ id }) => {
+    const answer = answers[id] ?? null;
+    if (typeof answer === 'object' || id.includes('=')) return false;
+    const said = `${id}${answer}`;
+    return printable(said) === said;
+  });
 }
 
 function givenWith(open: OpenQuestion, choice: Choice): readonly string[] {

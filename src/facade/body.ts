@@ -68,7 +68,7 @@ function mediaType(request: Request): string {
 
 function charset(request: Request): string {
   const named = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(request.headers['content-type'] ?? '');
-  return named?.[1]?.toLowerCase() ?? 'utf-8';
+  return named?.[1]?.toLowerCase().replace(/^utf8$/, 'utf-8') ?? 'utf-8';
 }
 
 /** The JSON body, or undefined where there is none. Throws unsupported_media_type, payload_too_large, validation_error. */
@@ -95,7 +95,7 @@ export async function readForm(
   response: Response,
 ): Promise<Readonly<Record<string, string>>> {
   if (mediaType(request) !== 'application/x-www-form-urlencoded' || charset(request) !== 'utf-8')
-    throw new HostError('unsupported_media_type');
+    throw new HostError('unsupported_media_type', { reason: 'the body must be a form in UTF-8' });
   const body = hasBody(request) ? await read(readText, request, response) : '';
   const sent = typeof body === 'string' ? body : '';
   mustBeEscapedText(sent);

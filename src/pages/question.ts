@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Unreadable } from '../rules/unreadable.ts';
 import { unreadableText } from '../words/unreadable.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
-import { hidesAPart, printableJson } from '../words/printable.js';
+import { hidesAPart, printableAlone, printableJson } from '../words/printable.js';
 import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
   askedBackOf,
@@ -281,7 +281,7 @@ function fold(summary: string, inside: string): string {
 
 /** A field for each member. A text of which a part is hidden is changed as JSON, and so is what has a line break in a name. */
 function hasFields(value: JsonValue): value is Record<string, string | number | boolean | null> {
-  if (!isFlatObject(value)) return false;
+  if (!isFlatObject(value) || Object.keys(value).some((name) => /[\r\n]/.test(name))) return false;
   return !Object.entries(value)
     .flat()
     .some((part) => typeof part === 'string' && hidesAPart(part));
@@ -323,7 +323,7 @@ interface Select {
 function select(name: string, { label, options, selected }: Select): string {
   const items = options.map(
     (option) =>
-      `<option value="${escapeExact(option)}"${option === selected ? ' selected' : ''}>${escapeHtml(option)}</option>`,
+      `<option value="${escapeExact(option)}"${option === selected ? ' selected' : ''}>${escapeExact(printableAlone(option))}</option>`,
   );
   return `<label>${escapeHtml(label)}<select name="${escapeExact(name)}" required>${items.join('')}</select></label>`;
 }

@@ -97,7 +97,7 @@ function json(value, most) {
  */
 function table(value, most) {
   const cells = Object.entries(value).map(
-    ([name, part]) => `<dt>${escapeValue(name)}</dt><dd>${cell(part, most)}</dd>`,
+    ([name, part]) => `<dt>${escapeExact(printableAlone(name))}</dt><dd>${cell(part, most)}</dd>`,
   );
   return `<dl class="value">${cells.join('')}</dl>`;
 }

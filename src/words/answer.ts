@@ -138,7 +138,7 @@ function editedMembers(
 ): ResumeValue {
   const parts: [string, JsonValue][] = [];
   for (const [name, before] of Object.entries(original)) {
-    const text = fieldIn(fields, `${FIELD}${name}`);
+    const text = fields[`${FIELD}${name}`];
     if (text === undefined || asField(text) === asField(String(before ?? ''))) {
       parts.push([name, before]);
     } else if (typeof before === 'number') {
@@ -161,21 +161,27 @@ function fieldIn(fields: Readonly<Record<string, string>>, name: string): string
   return fields[name] ?? fields[asField(name).replaceAll('\n', '\r\n')];
 }
 
-/** The option that was chosen, as the question has it: its text has passed through a form. */
-function optionOf(text: string, schema: JsonObject | undefined): ResumeValue | undefined {
-  const options = Array.isArray(schema?.enum) ? schema.enum : [];
-  const chosen = options.find(
-    (option) => typeof option !== 'object' && asField(String(option)).trim() === asField(text),
-  );
-  return chosen === undefined ? undefined : yes(chosen);
+/** What was typed, or the option that was chosen, as the question has it: its text has passed through a form. */
+function chosen(text: string, schema: JsonObject | undefined): ResumeValue {
+  const options: JsonValue[] = Array.isArray(schema?.enum) ? schema.enum : [];
+  const answer = typed(text.trim(), schema);
+  const isText = !answer.ok || typeof answer.value === 'string';
+  const option =
+    options.find((each) => each === (isText ? text : answer.value)) ??
+    options.find((each) => typeof each !== 'object' && inForm(String(each)) === inForm(text));
+  return option === undefined ? answer : yes(option);
+}
+
+function inForm(text: string): string {
+  return asField(text).trim();
 }
 
 function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): ResumeValue {
   const answers: [string, JsonValue][] = [];
   for (const { id, question, schema } of questionsOf(data)) {
-    const text = fieldIn(fields, `${ANSWER}${id}`)?.trim();
-    if (!text) return no(`Please answer: ${question}`);
-    const answer = optionOf(text, schema) ?? typed(text, schema);
+    const text = fieldIn(fields, `${ANSWER}${id}`) ?? '';
+    if (text.trim() === '') return no(`Please answer: ${question}`);
+    const answer = chosen(text, schema);
     if (!answer.ok) return no(`The answer to "${question}" ${answer.message}.`);
     answers.push([id, answer.value]);
   }

@@ -41,7 +41,10 @@ export function printableValue(value) {
 }
 
 /** At the ends of a value nobody sees a space or a line break; a word of JSON would be taken for what it means there. */
-const UNSEEN_ENDS = /^\s+|(?<!\s)\s+$/g;
+const ALONE = new RegExp(
+  String.raw`(?<!\\)\\+(?=u[\dA-Fa-f]{4}|${BESIDE_LINES}|\s+$)|^\s+|(?<!\s)\s+$|${BESIDE_LINES}`,
+  'gu',
+);
 const WORD_OF_JSON = /^(?:|null|true|false|".*")$/s;
 
 /**
@@ -51,7 +54,7 @@ const WORD_OF_JSON = /^(?:|null|true|false|".*")$/s;
  */
 export function printableAlone(value) {
   if (WORD_OF_JSON.test(value)) return printableJson(value);
-  return printableValue(value).replace(UNSEEN_ENDS, escaped);
+  return value.replace(ALONE, shown);
 }
 
 /**

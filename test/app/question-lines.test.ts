@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { questionLines } from '../../src/app/question-lines.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { choicesOf } from '../../src/words/choices.ts';
+import { printableJson } from '../../src/words/printable.js';
 import type { OpenQuestion } from '../../src/words/question.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { validate } from '../../src/wire/validators.ts';
@@ -148,6 +149,17 @@ describe('the requests that the terminal prints', () => {
     const asked = open('approval', { artifactData: { order: 'A-\u202e7001' } });
     expect(questionLines(asked, address).join('\n')).toContain(String.raw`"order": "A-\u202e7001"`);
   });
+
+  it.each(['a\u200bb', 'a\nb', null, { a: 1 }])(
+    '[I104] a command that cannot say the option %j by text says it as JSON',
+    (option) => {
+      const schema = { enum: [option] };
+      const asked = open('clarification', { questions: [{ id: 'q', question: 'Q?', schema }] });
+      const line = questionLines(asked, address).find((each) => each.includes('runs answer')) ?? '';
+      expect(line).toContain(`--value '${printableJson({ answers: { q: option } })}'`);
+      expect(line).not.toContain('--answer');
+    },
+  );
 
   it('[I104] so do questions with their options, and what was said', () => {
     const [, asked] = CASES.find(([name]) => name === 'a clarification') as (typeof CASES)[number];

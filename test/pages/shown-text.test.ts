@@ -125,7 +125,7 @@ it.each<[string, JsonValue]>([
   ['lines', { note: 'a\nb', amount: 1 }],
   ['lines of another system', { note: 'a\r\nb\rc', amount: 1 }],
   ['lines of both', { note: 'a\nb\r\nc', amount: 1 }],
-  ['a name with a line break', { 'k\nm': 'x' }],
+  ['names with line breaks', { 'k\nm': 'x', 'k\r\nm': 'y' }],
   ['a line break first', { note: '\n\nx', all: 'y'.repeat(100) }],
   ['what is hidden', { order: REVERSED, amount: 1.5 }],
   ['a name with a hidden part', { [REVERSED]: 'x' }],

@@ -243,10 +243,10 @@ it.each([
   [' a ', ' a ', ' a '],
   ['lines', 'a\nb', 'a\r\nb'],
   ['a number', 1, '1'],
+  ['a text beside one without its spaces', ' b ', ' b '],
 ])('an option is answered as the question has it: %s', (_, option, sent) => {
-  const data = {
-    questions: [{ id: 'q', question: 'Which?', schema: { enum: [option, 'other'] } }],
-  };
+  const schema = { enum: ['b', option, 'other'] };
+  const data = { questions: [{ id: 'q', question: 'Which?', schema }] };
   const form = { action: 'answers', 'answer.q': sent };
   const value = { answers: { q: option } };
   expect(resumeValueOf(form, { kind: 'clarification', data })).toEqual({ ok: true, value });
@@ -256,6 +256,19 @@ it('[I104] a text that was changed has the line breaks that others have', () => 
   const asked = { ...approval, data: { ...approval.data, artifactData: { note: 'a\nb' } } };
   const sent = resumeValueOf({ action: 'edit-accept', 'field.note': 'a\r\nc' }, asked);
   expect(sent).toMatchObject({ value: { editedArtifactData: { note: 'a\nc' } } });
+});
+
+it.each([
+  ['integer', 1],
+  ['string', '1'],
+])('of options that look alike the one of the type is meant: %s', (type, answer) => {
+  const schema = { type, enum: type === 'string' ? [1, '1'] : ['1', 1] };
+  const data = { questions: [{ id: 'q', question: 'Which?', schema }] };
+  const sent = resumeValueOf(
+    { action: 'answers', 'answer.q': '1' },
+    { kind: 'clarification', data },
+  );
+  expect(sent).toEqual({ ok: true, value: { answers: { q: answer } } });
 });
 
 it('a name with a line break comes back as a browser sends it', () => {

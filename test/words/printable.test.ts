@@ -75,9 +75,20 @@ it('long runs are read in their length', () => {
 });
 
 it('[I104] no two values look alike, and a text with printable values in it stays', () => {
-  const parts = ['\u202e', String.raw`\u202e`, '\\', 'a', '\u200b', String.raw`\u`, '202e', '\n'];
+  const parts = [
+    '\u202e',
+    String.raw`\u202e`,
+    '\\',
+    'a',
+    '\u200b',
+    String.raw`\u`,
+    '0020',
+    ' ',
+    '\n',
+  ];
   const texts = parts.flatMap((a) => parts.flatMap((b) => parts.map((c) => a + b + c)));
   const all = [...new Set(texts)];
+  expect(new Set(all.map(printableAlone)).size).toBe(all.length);
   for (const shown of [printable, printableValue]) {
     expect(new Set(all.map(shown)).size).toBe(all.length);
     for (const text of all)
