@@ -1,6 +1,5 @@
 // Reading request bodies: JSON of bounded size and depth, and no key that could reach a prototype (architecture §10).
 // Bodies are read after authentication and before any port is called.
-import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
 import { HostError, invalid } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
@@ -14,20 +13,14 @@ const FORM_BYTES = 512 * 1024;
 /** Fields of such a form. */
 const FORM_FIELDS = 2_000;
 
-const readBytes = express.raw({ limit: REQUEST_BODY_BYTES, inflate: false, type: () => true });
-const readText = express.text({
-  limit: FORM_BYTES,
-  inflate: false,
-  type: () => true,
-  verify: (...[, , bytes]) => mustBeText(bytes),
-});
+const readJsonBytes = bytesUpTo(REQUEST_BODY_BYTES);
+const readFormBytes = bytesUpTo(FORM_BYTES);
 
-/** Bytes that are no text would be read as replacement characters: another value than was sent. */
-function mustBeText(bytes: Buffer): void {
-  if (!isUtf8(bytes)) throw invalid('', 'the body is not UTF-8');
+function bytesUpTo(limit: number): ReturnType<typeof express.raw> {
+  return express.raw({ limit, inflate: false, type: () => true });
 }
 
-/** A byte order mark is none of it. */
+/** Bytes that are no text would be read as replacement characters: another value. A byte order mark is none of the text. */
 function textOf(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -46,11 +39,15 @@ function mustBeEscapedText(form: string): void {
   }
 }
 
-function read(parser: typeof readText, request: Request, response: Response): Promise<unknown> {
+function read(
+  parser: ReturnType<typeof bytesUpTo>,
+  request: Request,
+  response: Response,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     parser(request, response, (error?: unknown) => {
       if (error) reject(error instanceof Error ? error : new Error('the body could not be read'));
-      else resolve(request.body);
+      else resolve(request.body as Buffer);
     });
   });
 }
@@ -80,7 +77,7 @@ export async function readJsonBody(
   // JSON between systems is UTF-8 (RFC 8259 §8.1).
   if (mediaType(request) !== 'application/json' || charset(request) !== 'utf-8')
     throw new HostError('unsupported_media_type', { reason: 'the body must be JSON in UTF-8' });
-  const bytes = (await read(readBytes, request, response)) as Buffer;
+  const bytes = await read(readJsonBytes, request, response);
   if (bytes.length === 0) return undefined;
   const body = readJson(textOf(bytes), BODY_DEPTH);
   if (!body.ok)
@@ -96,8 +93,7 @@ export async function readForm(
 ): Promise<Readonly<Record<string, string>>> {
   if (mediaType(request) !== 'application/x-www-form-urlencoded' || charset(request) !== 'utf-8')
     throw new HostError('unsupported_media_type', { reason: 'the body must be a form in UTF-8' });
-  const body = hasBody(request) ? await read(readText, request, response) : '';
-  const sent = typeof body === 'string' ? body : '';
+  const sent = hasBody(request) ? textOf(await read(readFormBytes, request, response)) : '';
   mustBeEscapedText(sent);
   const fields = [...new URLSearchParams(sent)];
   if (fields.length > FORM_FIELDS)

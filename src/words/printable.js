@@ -14,15 +14,20 @@ const NEEDED = [
 const ANYWHERE = `(?!${NEEDED})${HIDDEN}`;
 const BESIDE_LINES = String.raw`(?!\n|\t|\r\n)${ANYWHERE}`;
 const HIDDEN_IN_LINES = new RegExp(BESIDE_LINES, 'gu');
+/** At the ends of a value nobody sees a space or a line break. */
+const ENDS = String.raw`^\s+|(?<!\s)\s+$`;
+const IN_VALUE = inValue(ANYWHERE);
+const IN_VALUE_OF_LINES = inValue(BESIDE_LINES);
+const ALONE = inValue(`${ENDS}|${BESIDE_LINES}`);
+
 /**
- * With backslashes before what is, or looks like, an escape: they are doubled, so that no two values look alike, but for a
- * selector of emoji and the kinds of line breaks and common spaces.
+ * With the backslashes before what is, or looks like, an escape: they are doubled, so that no two values look alike, but for
+ * a selector of emoji and the kinds of line breaks and common spaces.
+ * @param {string} hidden
  */
-const IN_VALUE = new RegExp(String.raw`(?<!\\)\\+(?=u[\dA-Fa-f]{4}|${ANYWHERE})|${ANYWHERE}`, 'gu');
-const IN_VALUE_OF_LINES = new RegExp(
-  String.raw`(?<!\\)\\+(?=u[\dA-Fa-f]{4}|${BESIDE_LINES})|${BESIDE_LINES}`,
-  'gu',
-);
+function inValue(hidden) {
+  return new RegExp(String.raw`(?<!\\)\\+(?=u[\dA-Fa-f]{4}|${hidden})|${hidden}`, 'gu');
+}
 
 /**
  * A value on one line: a line break is an escape, too.
@@ -40,11 +45,7 @@ export function printableValue(value) {
   return value.replace(IN_VALUE_OF_LINES, shown);
 }
 
-/** At the ends of a value nobody sees a space or a line break; a word of JSON would be taken for what it means there. */
-const ALONE = new RegExp(
-  String.raw`(?<!\\)\\+(?=u[\dA-Fa-f]{4}|${BESIDE_LINES}|\s+$)|^\s+|(?<!\s)\s+$|${BESIDE_LINES}`,
-  'gu',
-);
+/** It would be taken for what it means there. */
 const WORD_OF_JSON = /^(?:|null|true|false|".*")$/s;
 
 /**

@@ -27,7 +27,11 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    [DECISIONS, 'const refused = sent.findIndex((read) => !read.ok);', 'const refused = -1;'],
+    [
+      DECISIONS,
+      '    if (!read.ok) return `${faultText(',
+      '    if (!read.ok && false) return `${faultText(',
+    ],
     ['test/adapters/decision-tool.test.ts', 'would be another one'],
   ],
   [

@@ -16,6 +16,11 @@ export class FileProblem extends Error {
     super(message, options);
     this.pointer = pointer;
   }
+
+  /** Place and message, as a sentence about the file goes on. */
+  get words(): string {
+    return `${this.pointer} ${this.message}`.trimStart();
+  }
 }
 
 interface ProblemOptions extends ErrorOptions {

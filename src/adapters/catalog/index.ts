@@ -285,7 +285,7 @@ async function jsonOf(
     if (!isFileProblem(error)) throw error;
     const { pointer, message } = error;
     faults.push({ what, source: basename(path), pointer, message });
-    logger.warn(`${basename(path)} skipped: ${pointer === '' ? '' : `${pointer} `}${message}`);
+    logger.warn(`${basename(path)} skipped: ${error.words}`);
     return undefined;
   }
 }

@@ -125,6 +125,5 @@ async function schemaFile(
 /** Says which file a problem is about. */
 function refer(reference: string, error: unknown): never {
   if (!isFileProblem(error)) throw error;
-  const place = error.pointer === '' ? '' : `${error.pointer} `;
-  throw new FileProblem(`"${reference}" ${place}${error.message}`, { cause: error });
+  throw new FileProblem(`"${reference}" ${error.words}`, { cause: error });
 }

@@ -91,9 +91,8 @@ function faultOf(
   if (!finished || sent.some((read) => !read.ok && !read.isJson))
     return 'A call of a tool was cut off: its arguments are no JSON.';
   if (calls.some(({ name }) => name.trim() === '')) return 'A call names no tool.';
-  const refused = sent.findIndex((read) => !read.ok);
-  const read = sent[refused];
-  if (read && !read.ok) return `${faultText(`The call of ${calls[refused]?.name}`, read.fault)}.`;
+  for (const [at, read] of sent.entries())
+    if (!read.ok) return `${faultText(`The call of ${calls[at]?.name}`, read.fault)}.`;
   const decisions = decisionCalls + (isDecision(text) ? 1 : 0);
   if (decisions > 1) return 'There were two final outputs at once.';
   if (decisions === 1 && calls.length > decisionCalls)
