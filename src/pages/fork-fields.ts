@@ -1,7 +1,7 @@
 // The fields of the form that forks a run, and the way back from what was sent to the request of the API (replay.md). Pure.
 // What is left empty, or as it is, is not asked for; whether the rest is right is said by the same rules as the API's.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
-import { asField } from '../words/typed.ts';
+import { asField, asSent } from '../words/typed.ts';
 import { jsonOf, type FormTexts } from './start-fields.ts';
 
 /** Names of the controls; a prompt's is followed by its agentId. */
@@ -95,11 +95,6 @@ export function promptTexts(agents: readonly ForkAgent[]): FormTexts {
 
 function textIn(form: FormTexts, control: string): string {
   return asField(form[control] ?? '');
-}
-
-/** It sends each line break as CR and LF. */
-function asSent(text: string): string {
-  return asField(text).replaceAll('\n', '\r\n');
 }
 
 /** The flat keys win over nested ones. */

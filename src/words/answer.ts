@@ -11,7 +11,7 @@ import {
   type FormShape,
   type OpenQuestion,
 } from './question.ts';
-import { asField, readNumber, readTypedJson, type ReadTyped } from './typed.ts';
+import { asField, asSent, readNumber, readTypedJson, type ReadTyped } from './typed.ts';
 
 /** Fields of a form as a body parser gives them; repeated fields are refused. */
 export type AnswerForm = Readonly<Record<string, unknown>>;
@@ -158,7 +158,7 @@ function editedMembers(
 
 /** A browser sends a name with its line breaks as CR and LF. */
 function fieldIn(fields: Readonly<Record<string, string>>, name: string): string | undefined {
-  return fields[name] ?? fields[asField(name).replaceAll('\n', '\r\n')];
+  return fields[name] ?? fields[asSent(name)];
 }
 
 /** What was typed, or the option that was chosen, as the question has it: its text has passed through a form. */

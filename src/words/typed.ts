@@ -6,9 +6,14 @@ import { faultWords, INEXACT, isExact, readJson } from '../rules/json-text.ts';
 export type ReadTyped<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly message: string };
 
-/** As a browser keeps a text in a field: it knows one kind of line break, and no NUL; it sends each break as CR and LF. */
+/** As a browser keeps a text in a field: it knows one kind of line break, and no NUL. */
 export function asField(text: string): string {
   return text.replaceAll(/\r\n?/g, '\n').replaceAll('\0', '\ufffd');
+}
+
+/** As a browser sends what a field holds, or the name of one: each line break as CR and LF. */
+export function asSent(text: string): string {
+  return asField(text).replaceAll('\n', '\r\n');
 }
 
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
