@@ -32,6 +32,9 @@ interface ComparedRecord {
   readonly entries: readonly RecordedEntry[];
 }
 
+/** When the source stated a fact. */
+export type When = 'by-now' | 'later' | 'never';
+
 export class Comparison {
   readonly #entries: readonly RecordedEntry[];
   readonly #expected: ReadonlyMap<string, Expected>;
@@ -68,7 +71,14 @@ export class Comparison {
     return this.#entries.length;
   }
 
-  sequenceOf(key: string): number | undefined {
+  /** Seen from where the entry `next` of the log is not stated yet. */
+  whenStated(key: string, next: number): When {
+    const sequence = this.#sequenceOf(key);
+    if (sequence === undefined) return 'never';
+    return sequence < next ? 'by-now' : 'later';
+  }
+
+  #sequenceOf(key: string): number | undefined {
     return this.#expected.get(key)?.sequence;
   }
 
@@ -129,7 +139,7 @@ export class Comparison {
   }
 
   #stands(key: string): boolean {
-    return (this.sequenceOf(key) ?? Infinity) < this.#fork.fromSeq;
+    return (this.#sequenceOf(key) ?? Infinity) < this.#fork.fromSeq;
   }
 
   /** What is open in the fork's log, from its source, where its own code has these open. */

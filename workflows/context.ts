@@ -73,8 +73,8 @@ export interface Kin {
   readonly child: Child;
 }
 
-/** Why new steps wait: the segment is about to end, or an operator paused the run. */
-export type HoldReason = 'segment' | 'paused';
+/** Why new steps wait: the segment is about to end, or must (the server's wall is near), or an operator paused the run. */
+export type HoldReason = 'segment' | 'wall' | 'paused';
 
 /** A step on an agent's queue. */
 export interface QueuedStep {

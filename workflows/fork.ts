@@ -158,8 +158,8 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
         steps.leaveFrames();
       }
       const stimuli = count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch);
-      const isBehind = (key: string) => (comparison.sequenceOf(key) ?? Infinity) >= next;
-      await steps.deliver(batch, stimuli, behind?.begins ? isBehind : undefined);
+      const whenStated = (key: string) => comparison.whenStated(key, next);
+      await steps.deliver(batch, { stimuli, whenStated });
       atMs = batch.atMs;
       count++;
       if (isOther) break;

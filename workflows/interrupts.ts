@@ -147,7 +147,7 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   // Asked for when it is needed: a fork moves deadlines when it leaves its source.
   const endMs = () => earlier(open.deadlineMs, frame.deadlineMs);
   const key = factKey(open, 'interrupt.resolved');
-  const isWithdrawn = () => withdrawnBy() !== undefined && !run.steps.isBehindSegment(key);
+  const isWithdrawn = () => withdrawnBy() !== undefined && !run.steps.isLater(key);
   const isOver = () => open.resolution !== undefined || isWithdrawn();
   let isInTime = await run.steps.wait(
     stepKey(visit, request.step),

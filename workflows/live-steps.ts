@@ -70,7 +70,8 @@ export function liveSteps(): Steps {
     receive,
     nextTask: nextTaskOf(),
     isReplay: () => false,
-    isBehindSegment: () => false,
+    isLater: () => false,
+    paced: () => undefined,
     until: (ready, limitMs) =>
       limitMs === undefined ? condition(ready) : condition(ready, limitMs),
   };

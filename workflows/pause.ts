@@ -89,7 +89,7 @@ function awaitQuiet(run: Run): void {
 /** What was quiet may not be so any more when the wait ends: it is looked at again in the breath of the statement. */
 async function watch(run: Run, asked: Pause): Promise<void> {
   const isOver = () => run.ending !== undefined || run.state.pause !== asked;
-  const isDue = () => isQuiet(run) && !run.steps.isBehindSegment(pausedKey(asked));
+  const isDue = () => isQuiet(run) && !run.steps.isLater(pausedKey(asked));
   for (let round = 0; !isOver(); round++) {
     const key = runKey(`pause${asked.number}.${round}`);
     await run.steps.wait(key, undefined, () => isOver() || isDue());

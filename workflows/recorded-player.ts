@@ -5,6 +5,7 @@ import { activityIdOf } from '../src/rules/ids.ts';
 import { MESSAGES, type MessageKind, type RunMessage } from '../src/rules/messages.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
 import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts';
+import type { When } from './comparison.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
 import { nothingMoves } from './live-steps.ts';
 import { RecordedWaits, whileUncancelled } from './recorded-waits.ts';
@@ -31,6 +32,13 @@ export interface Leaving extends Pick<ForkOf, 'mode' | 'overlay'> {
   readonly strangers?: readonly string[];
 }
 
+/** A batch as a run is given it. */
+export interface Delivered {
+  readonly stimuli: readonly Stimulus[];
+  /** Seen from the end of the task. */
+  readonly whenStated: (key: string) => When;
+}
+
 export class Player {
   isLive = false;
   isBroken = false;
@@ -49,8 +57,8 @@ export class Player {
   batch = 0;
   /** Of the source. */
   segment = 0;
-  /** Of the task that is delivered (Steps.isBehindSegment). */
-  isBehindSegment: (key: string) => boolean = () => false;
+  /** Of the task that is delivered. */
+  whenStated: Delivered['whenStated'] = () => 'by-now';
   inbox: Inbox | undefined;
   readonly steps = new Map<string, PendingStep>();
   readonly waits = new RecordedWaits();
@@ -97,10 +105,13 @@ export class Player {
     this.#recorded = new Set(batches.flatMap(({ began }) => began));
   }
 
-  async deliver({ atMs, begins, began }: Batch, given: readonly Stimulus[]): Promise<void> {
+  async deliver({ atMs, begins, began }: Batch, { stimuli, whenStated }: Delivered): Promise<void> {
     this.atMs = atMs;
+    this.whenStated = whenStated;
     this.#begins = new Set(began);
-    this.tell(given, begins === true);
+    // A segment starts what was left to it before it is cancelled.
+    if (begins && this.waits.settlePaced()) await nothingMoves();
+    this.tell(stimuli, begins === true);
     // A segment that begins waits for nothing that is over.
     if (begins) this.segment++;
     if (begins && this.batch > 0) this.waits.again(0);

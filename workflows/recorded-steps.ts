@@ -15,15 +15,17 @@ import { withGrace } from './live-steps.ts';
 import { overlaid } from './overlay.ts';
 import { resultOf } from './recorded-outcomes.ts';
 import { rest } from './pause.ts';
-import { AGAIN, Player, type Leaving } from './recorded-player.ts';
+import { AGAIN, Player, type Delivered, type Leaving } from './recorded-player.ts';
 import {
   RUN_CLOCK,
   isRunKey,
   runDeadline,
   runKey,
+  uncancelled,
   type ActivityName,
   type Entered,
   type Inbox,
+  type Pace,
   type StepInput,
   type StepOutput,
   type StepRequest,
@@ -36,15 +38,8 @@ export interface RecordedSteps extends Steps {
   startAt(atMs: number, batches: readonly Batch[]): void;
   /** Messages that waited before anything ran. */
   tell(messages: readonly Stimulus[]): void;
-  /**
-   * Gives the run what its source was given in one workflow task, and sees everything come to a wait. `isBehind`: of a task
-   * in which a segment of the source ended, whether it had not stated that fact by then.
-   */
-  deliver(
-    batch: Batch,
-    given: readonly Stimulus[],
-    isBehind?: (key: string) => boolean,
-  ): Promise<void>;
+  /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
+  deliver(batch: Batch, delivered: Delivered): Promise<void>;
   /**
    * What was under way is begun again, and from now on Steps are live; or, where the source of a fork did so (`atMs`), they
    * go on with what came of that. A replay begins no step: what it lacks is replay_source_missing.
@@ -139,6 +134,16 @@ async function lapseRecorded(
   const { deadlineMs: endMs = deadlineMs } = ended;
   if (player.isLive) return live.wait(key, endMs, ready);
   return lapseRecorded(player, live, { key, ready, deadlineMs: endMs });
+}
+
+function paced(player: Player, run: Run, pace: Pace): Promise<unknown> | undefined {
+  const isHeld = () => {
+    const when = pace.keys.map((key) => player.whenStated(key));
+    const isNone = when.every((it) => it === 'never');
+    return !run.ending && !when.includes('by-now') && (pace.mayBeNone || !isNone);
+  };
+  if (!isHeld()) return undefined;
+  return uncancelled(() => player.waits.until(() => !isHeld(), { isPaced: true }));
 }
 
 interface Limited {
@@ -314,15 +319,13 @@ export function recordedSteps(live: Steps): RecordedSteps {
       if (player.isBroken) void Promise.resolve().then(() => inbox.cancelled());
     },
     isReplay: () => player.left?.mode === 'replay',
-    isBehindSegment: (key) => !player.isLive && player.isBehindSegment(key),
+    isLater: (key) => !player.isLive && player.whenStated(key) !== 'by-now',
+    paced: (run, pace) => (player.isLive ? undefined : paced(player, run, pace)),
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     until: (ready, limitMs) => until(player, live, { ready, limitMs }),
     startAt: (atMs, batches) => player.startAt(atMs, batches),
     tell: (messages) => player.tell(messages, true),
-    deliver(batch, given, isBehind = () => false) {
-      player.isBehindSegment = isBehind;
-      return player.deliver(batch, given);
-    },
+    deliver: (batch, delivered) => player.deliver(batch, delivered),
     leaveFrames: () => player.leaveFrames(),
     leave: (leaving, atMs) => player.leave(leaving, atMs),
     enter(message) {

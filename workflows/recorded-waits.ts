@@ -9,6 +9,8 @@ export interface GoOn {
 interface Wait {
   /** Of the run itself, and of none of its frames. */
   readonly isOfRun: boolean;
+  /** Until its source went on (Steps.paced). */
+  readonly isPaced: boolean;
   readonly deadlineMs: number | undefined;
   readonly ready: () => boolean;
   /** Takes the wait off. */
@@ -25,6 +27,7 @@ interface Timer {
 interface WaitOptions {
   readonly deadlineMs?: number | undefined;
   readonly isOfRun?: boolean;
+  readonly isPaced?: boolean;
 }
 
 export class RecordedWaits {
@@ -52,13 +55,11 @@ export class RecordedWaits {
   /** Rejects when the scope is cancelled. */
   until(
     ready: () => boolean,
-    { deadlineMs, isOfRun = false }: WaitOptions = {},
+    { deadlineMs, isOfRun = false, isPaced = false }: WaitOptions = {},
   ): Promise<true | GoOn> {
     return new Promise((resolve, reject) => {
       const wait: Wait = {
-        isOfRun,
-        deadlineMs,
-        ready,
+        ...{ isOfRun, isPaced, deadlineMs, ready },
         settle: (as) => {
           if (this.#waits.delete(wait)) resolve(as);
         },
@@ -91,7 +92,16 @@ export class RecordedWaits {
 
   /** False: nothing was. */
   settleReady(): boolean {
-    const ready = [...this.#waits].filter((wait) => wait.ready());
+    return this.#settle([...this.#waits]);
+  }
+
+  /** False: the source went on with nothing that it had held back. */
+  settlePaced(): boolean {
+    return this.#settle([...this.#waits].filter(({ isPaced }) => isPaced));
+  }
+
+  #settle(waits: readonly Wait[]): boolean {
+    const ready = waits.filter((wait) => wait.ready());
     for (const wait of ready) wait.settle(true);
     return ready.length > 0;
   }

@@ -38,6 +38,15 @@ export function wantsNewSegment(run: Run): () => boolean {
   };
 }
 
+/**
+ * True where an attempt would keep the segment from its end: nodes without steps follow each other for ever. Beside steps
+ * that are under way it keeps nothing from an end, unless the wall is near.
+ */
+export function isLeftToNextSegment({ holding, inFlight, ending }: Run): boolean {
+  if (ending) return false;
+  return holding.has('wall') || (holding.has('segment') && inFlight === 0);
+}
+
 /** Too large to be carried on: the run goes on in this segment while it may. */
 const OVERSIZE = 'oversize';
 
@@ -89,14 +98,14 @@ async function drain(run: Run, always: boolean): Promise<boolean> {
   let oversize = false;
   const frozen = () => freezeWhenDrained(run, () => (oversize = true));
   if (always) {
-    run.holding.add('segment');
+    run.holding.add('wall');
     await run.steps.until(frozen());
   } else if (![...run.queued].some(({ outlasted }) => outlasted)) {
     run.holding.add('segment');
     await drainInTime(run, frozen);
     for (const step of run.queued) step.outlasted = true;
   }
-  if (!run.ending) run.holding.delete('segment');
+  if (!run.ending) for (const reason of ['segment', 'wall'] as const) run.holding.delete(reason);
   return oversize;
 }
 

@@ -83,13 +83,23 @@ export interface Steps {
   nextTask(run: Run): Promise<void>;
   /** Whether anybody is asked at all: a replay that has left its record performs nothing and asks nobody. */
   readonly isReplay: () => boolean;
+  /** Of a record that is played: its source had not stated the fact `key` by the end of this task. It is stated later. */
+  readonly isLater: (key: string) => boolean;
   /**
-   * Of a record that is played: the source's segment ended in this task, and the fact `key` was not stated by then: what it
-   * comes of is looked at again in the next one.
+   * Of a record that is played: waits for the task in which its source went on, where a live run may wait for what stands in
+   * no record (the end of a segment, a task with room). Undefined: nothing is to be waited for. A run that ends waits no more.
    */
-  readonly isBehindSegment: (key: string) => boolean;
+  paced(run: Run, pace: Pace): Promise<unknown> | undefined;
   /** For the ends of segments alone: no fact of the run depends on how it ends, so that it needs no key. */
   until(ready: () => boolean, limitMs?: number): Promise<unknown>;
+}
+
+/** What a source stated where it went on. */
+export interface Pace {
+  /** One of these facts. */
+  readonly keys: readonly string[];
+  /** It may have stated none of them: then this waits, too. */
+  readonly mayBeNone: boolean;
 }
 
 /** Key of a wait or a clock read at a place. */

@@ -3,9 +3,19 @@
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
+import { emissionKey } from '../src/rules/ids.ts';
 import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
 import { inTheWakeOf } from './causes.ts';
-import { emitFact, endRun, nodeState, type Run, type NodeOutcome, type Visit } from './context.ts';
+import {
+  attemptKey,
+  emitFact,
+  endRun,
+  nodeState,
+  tupleOf,
+  type Run,
+  type NodeOutcome,
+  type Visit,
+} from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
 import { failureOf } from './failures.ts';
@@ -14,7 +24,8 @@ import { closeInterrupt } from './interrupts.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { gate, isPausing } from './pause.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
-import { isCrowded, stepKey } from './steps.ts';
+import { isCrowded, stepKey, type Pace } from './steps.ts';
+import { isLeftToNextSegment } from './segments.ts';
 import { bounded, hold, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */
@@ -56,6 +67,8 @@ export type VisitEnd =
   | { readonly kind: 'completed'; readonly outputs: JsonObject; readonly isRouted?: true }
   | { readonly kind: 'failed'; readonly error: NodeError };
 
+const EXECUTIONS = 'executions';
+
 /**
  * True when the node may start; else the run ends with `recursion_limit_exceeded` (capabilities.md §Engine-enforced
  * limits node-executions).
@@ -73,7 +86,7 @@ function countExecution(visit: Visit): boolean {
     const observed = executions + 1;
     const { nodeId } = frame;
     const breached = emitFact(visit, 'cap.breached', {
-      step: 'executions',
+      step: EXECUTIONS,
       payload: { kind: 'node-executions', limit, observed, nodeId },
     });
     const error = {
@@ -235,6 +248,34 @@ function errorPayload({ code, message, details }: NodeError): PayloadOf<'node.fa
   return { code, message, ...(details ? { details } : {}) };
 }
 
+/** A start is stated, or why there is none (`countExecution`); of a run that ended first neither. */
+function paceOfStart(visit: Visit): Pace {
+  const breached = emissionKey('cap.breached', tupleOf(visit, EXECUTIONS));
+  return { keys: [attemptKey(visit), breached], mayBeNone: true };
+}
+
+/** What the attempt waits for before it starts; undefined: nothing. One that an earlier segment began goes on. */
+function beforeStart(visit: Visit): Promise<unknown> | undefined {
+  const { run, frame } = visit;
+  const isReady = frame.phase === 'ready';
+  if (isReady && isPausing(run)) return gate(visit, 'node.start');
+  if (isReady && isLeftToNextSegment(run)) return run.steps.until(() => !isLeftToNextSegment(run));
+  return (isReady ? run.steps.paced(run, paceOfStart(visit)) : undefined) ?? room(run);
+}
+
+/** What it waits for before its end is stated: the task is full. */
+function beforeEnd(visit: Visit): Promise<unknown> | undefined {
+  const { run } = visit;
+  const keys = ENDS.map((type) => emissionKey(type, tupleOf(visit, 'node')));
+  return run.steps.paced(run, { keys, mayBeNone: false }) ?? room(run);
+}
+
+const ENDS = ['node.completed', 'node.failed', 'node.retried'];
+
+function room(run: Run): Promise<void> | undefined {
+  return isCrowded(run) ? run.steps.nextTask(run) : undefined;
+}
+
 /** Runs attempts until one completes or the budget is used up. Undefined: the run ended before the node started. */
 export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | undefined> {
   const node = run.nodes.get(frame.nodeId);
@@ -251,13 +292,10 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
     if (frame.resumeAtMs !== undefined)
       await run.steps.wait(stepKey(visit, RETRY), frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
-    // An attempt that an earlier segment began goes on.
-    const isHeld = () => frame.phase === 'ready' && isPausing(run);
-    while (isHeld() || isCrowded(run))
-      await (isHeld() ? gate(visit, 'node.start') : run.steps.nextTask(run));
+    for (let held = beforeStart(visit); held; held = beforeStart(visit)) await held;
     if (run.ending || !start(visit)) return undefined;
     const outcome = await outcomeOf(visit);
-    while (isCrowded(run)) await run.steps.nextTask(run);
+    for (let held = beforeEnd(visit); held; held = beforeEnd(visit)) await held;
     if (outcome.kind === 'completed') {
       complete(visit, outcome.outputs);
       return outcome;

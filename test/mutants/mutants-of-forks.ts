@@ -1,5 +1,9 @@
-// Mutants of forks (architecture §6), as mutants.ts has them.
+// Mutants of forks (architecture §6) and of the ends of segments, as mutants.ts has them.
 import type { Row } from './mutants.ts';
+
+const SEGMENTS = 'test/workflows/segments.test.ts';
+const OFFLINE = 'test/workflows/offline.test.ts';
+const OF_RECORDS = [OFFLINE, 'a record that is played states'] as const;
 
 export const OF_FORKS: readonly Row[] = [
   [
@@ -50,4 +54,40 @@ export const OF_FORKS: readonly Row[] = [
     ],
     ['test/acceptance/cohort-builds.test.ts', 'is replayed by the workers of that build alone'],
   ],
+  [
+    105,
+    ['workflows/segments.ts', "(holding.has('segment') && inFlight === 0)", 'false'],
+    ['test/workflows/sizes.test.ts', 'nodes without steps, one after the other'],
+  ],
+  [
+    105,
+    ['workflows/segments.ts', "holding.has('wall') ||", "holding.has('segment') ||"],
+    [SEGMENTS, 'near the wall of the server'],
+  ],
+  [
+    106,
+    ['workflows/visit.ts', 'keys: [attemptKey(visit), breached]', 'keys: [attemptKey(visit)]'],
+    OF_RECORDS,
+  ],
+  [106, ['workflows/visit.ts', 'mayBeNone: true', 'mayBeNone: false'], OF_RECORDS],
+  [
+    106,
+    ['workflows/visit.ts', 'run.steps.paced(run, { keys, mayBeNone: false }) ??', ''],
+    [OFFLINE, 'a fork that is played states it'],
+  ],
+  [
+    106,
+    ['workflows/recorded-player.ts', 'begins && this.waits.settlePaced()', 'false'],
+    OF_RECORDS,
+  ],
+  [
+    106,
+    [
+      'workflows/recorded-steps.ts',
+      'return uncancelled(() => player.waits',
+      'return (async (wait: () => Promise<unknown>) => wait())(() => player.waits',
+    ],
+    OF_RECORDS,
+  ],
+  [106, ['workflows/pause.ts', ' && !run.steps.isLater(pausedKey(asked))', ''], OF_RECORDS],
 ];

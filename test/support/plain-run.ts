@@ -49,7 +49,7 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
     },
     nextTask: async () => undefined,
     isReplay: () => false,
-    isBehindSegment: () => false,
+    isLater: () => false,
     until: async () => undefined,
   } as unknown as Steps;
   const run: Run = {

@@ -27,11 +27,28 @@ async function replayed(seed: string, recording: Recording): Promise<Compared> {
   return compareReplayed(recording.entries, stated);
 }
 
-/**
- * Where a pause met a step that was held back over the end of a segment, where a cancel came with the beginning of one in which a
- * child was open, and where a worker was asked for at the end of one and started by the next: what was played differed.
- */
-const KNOWN = ['offline-49', 'offline-139', 'offline-15611354'];
+/** What was played differed. */
+const KNOWN = [
+  // A pause met a step that was held back over the end of a segment.
+  'offline-49',
+  // A cancel came with the beginning of a segment in which a child was open.
+  'offline-139',
+  // A worker was asked for at the end of a segment and started by the next.
+  'offline-15611354',
+  // A node that was left to the next segment: the run ended first, was at its limit there, or was cancelled as it began.
+  ...['offline-12620609', 'offline-12621597', 'offline-12620190', 'offline-37000081'],
+  // A pause took effect only when the segment that tried to end had ended.
+  'offline-39000762',
+  // Nodes that waited for a workflow task with room: the run was cancelled, was paused, or failed meanwhile.
+  ...[
+    'offline-1010-crowded',
+    'offline-1014-crowded',
+    'offline-1082-crowded',
+    'offline-5393-crowded',
+  ],
+];
+/** Forks of them went apart. */
+const KNOWN_FORKED = ['offline-2084-crowded', 'offline-2141-crowded'];
 
 it(
   'a record that is played states what was recorded, over all segments',
@@ -59,8 +76,8 @@ it.each(['replay', 'branch'] as const)(
   { timeout: patient(600_000) },
   async (mode) => {
     const failures: string[] = [];
-    for (let index = FROM; index < FROM + CASES / 4; index++) {
-      const seed = `offline-${index}`;
+    const seeds = Array.from({ length: CASES / 4 }, (_, index) => `offline-${FROM + index}`);
+    for (const seed of [...seeds, ...KNOWN_FORKED]) {
       const source = await playCase(isolate, seed);
       const { length } = source.rows;
       const sourceRunId = `run-${seed}`;

@@ -197,6 +197,26 @@ describe('sums are bounded, and the run ends with payload_too_large', () => {
 });
 
 describe('one workflow task carries what a server takes, and work goes on in the next', () => {
+  it('nodes without steps, one after the other: the segment ends (14 MB of entries)', async () => {
+    const sets = (id: string) =>
+      node(id, 'core.setVariable', { config: { variableName: 'text' }, inputs: { value: text } });
+    const back = edge('two', 'one', { id: 'back' });
+    const run = await runOnce({
+      input: runInput(
+        definition('turns', [sets('one'), sets('two')], [edge('one', 'two'), back], {
+          variables,
+          settings: { maxLoopbackIterations: 75 },
+        }),
+      ),
+    });
+    expect(run.status).toBe('completed');
+    expect(payloadsOf(run, 'variable.changed')).toHaveLength(152);
+    const sizes = run.segments.map((events) => JSON.stringify(events).length);
+    // The server suggests an end at 4 MiB, and ends the execution itself at 50.
+    expect(sizes.length).toBeGreaterThan(1);
+    expect(Math.max(...sizes)).toBeLessThan(10 * 1024 * KIB);
+  });
+
   it('150 approvals that show 31 KiB each, asked at once (4.7 MB of entries)', async () => {
     const gates = named(150, (n) => node(`gate${n}`, 'core.approvalGate', { inputs: { text } }));
     const run = await runBothWays({

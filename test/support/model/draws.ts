@@ -32,9 +32,13 @@ function numbersOf(seed: number): () => number {
 /** At the end of a seed: the same case, and each segment of it ends as early as it can (continue-as-new). */
 export const SEGMENTED = '-segmented';
 
+/** At the end of a seed: the same case, and beside it nodes without steps that fill several workflow tasks. */
+export const CROWDED = '-crowded';
+
 /** The draws about one thing. */
 export function drawsOf(seed: string, about: string): Draws {
-  const own = seed.endsWith(SEGMENTED) ? seed.slice(0, -SEGMENTED.length) : seed;
+  const mark = [SEGMENTED, CROWDED].find((it) => seed.endsWith(it)) ?? '';
+  const own = seed.slice(0, seed.length - mark.length);
   const next = numbersOf(hashOf(`${own}|${about}`));
   const int = (low: number, high: number): number => low + Math.floor(next() * (high - low + 1));
   return {

@@ -6,11 +6,14 @@ import { checkDefinition } from '../../../src/wire/load-definition.ts';
 import type { WorkflowEdge, WorkflowNode } from '../../../schemas/types.generated.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../definitions.ts';
 import { WORKERS } from './behaviours.ts';
-import { drawsOf, SEGMENTED, type Draws } from './draws.ts';
+import { CROWDED, drawsOf, SEGMENTED, type Draws } from './draws.ts';
 import { GIVEN } from './family.ts';
 
 const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
 const MOST_NODES = 6;
+/** Nodes that CROWDED adds. */
+const CROWD = 25;
+const LARGE = 'x'.repeat(30 * 1024);
 /** History events behind which a segment ends: fewer than the first task of any run. */
 const EARLIEST = 5;
 /** Every question ends in a case, whether or not somebody answers. */
@@ -151,6 +154,20 @@ function kindsOf(draws: Draws): Make[] {
   return [...kinds.slice(0, at), supervisor, dispatch, ...kinds.slice(at + 1)];
 }
 
+/** One after the other, each with a value just within what an event may hold. */
+function crowdOf(seed: string): { nodes: WorkflowNode[]; edges: WorkflowEdge[] } {
+  if (!seed.endsWith(CROWDED)) return { nodes: [], edges: [] };
+  const more = {
+    config: { variableName: 'text' },
+    inputs: { value: { type: 'variable' as const, variableName: 'text' } },
+  };
+  const ids = Array.from({ length: CROWD }, (_, index) => `sets${index}`);
+  return {
+    nodes: ids.map((id) => node(id, 'core.setVariable', more)),
+    edges: ids.slice(1).map((id, index) => edge(ids[index] ?? '', id)),
+  };
+}
+
 /** What the case `seed` runs; a definition that the host itself would refuse is a fault of this file. */
 export function generatedInput(seed: string): RunInput {
   const draws = drawsOf(seed, 'input');
@@ -159,8 +176,13 @@ export function generatedInput(seed: string): RunInput {
     ...make(`n${index}`, draws),
     settings: settingsOf(draws),
   }));
-  const workflow = definition(`case-${seed}`, nodes, edgesOf(nodes, draws), {
-    variables: [{ name: 'v', type: 'number', defaultValue: 0 }],
+  const crowd = crowdOf(seed);
+  const edges = [...edgesOf(nodes, draws), ...crowd.edges];
+  const workflow = definition(`case-${seed}`, [...nodes, ...crowd.nodes], edges, {
+    variables: [
+      { name: 'v', type: 'number', defaultValue: 0 },
+      { name: 'text', type: 'string', defaultValue: LARGE },
+    ],
     settings: {
       ...(draws.chance(0.1) ? { timeout: draws.int(1, 20_000) } : {}),
       ...(draws.chance(0.5) ? { maxLoopbackIterations: draws.int(1, 3) } : {}),
