@@ -2,7 +2,7 @@
 // named or written, what is dead.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PROJECTS, processTestFiles } from './support/projects.ts';
+import { PROJECTS, processTestFiles, pureTestFiles } from './support/projects.ts';
 import {
   bareLimits,
   functionsOf,
@@ -395,6 +395,12 @@ describe('projects of tests (test/support/projects.ts)', () => {
     const processes = processTestFiles();
     const strays = tests.filter(({ path, text }) => starts.test(text) && !processes.includes(path));
     expect(strays.map(({ path }) => path)).toEqual(STARTS_ELSEWHERE);
+  });
+  it('what runs workflow code on plain Node is among those without a server', () => {
+    const isPlain = /support\/plain-(run|sandbox)\.ts'/;
+    const pure = pureTestFiles();
+    const strays = tests.filter(({ path, text }) => isPlain.test(text) && !pure.includes(path));
+    expect(strays.map(({ path }) => path)).toEqual([]);
   });
 });
 

@@ -73,8 +73,11 @@ export interface Kin {
   readonly child: Child;
 }
 
-/** Why new steps wait: the segment is about to end, or must (the server's wall is near), or an operator paused the run. */
-export type HoldReason = 'segment' | 'wall' | 'paused';
+/**
+ * Why new steps wait: the segment tries to end, and has filled a workflow task since, or must end (the server's wall is near),
+ * or an operator paused the run.
+ */
+export type HoldReason = 'segment' | 'full' | 'wall' | 'paused';
 
 /** A step on an agent's queue. */
 export interface QueuedStep {

@@ -118,6 +118,8 @@ export interface NodeState {
   error?: NodeError;
   /** Interrupts of this node that are over: a late answer to one gets 409, not 404. */
   resolvedInterrupts: number;
+  /** Times that it was skipped; absent: none. */
+  skips?: number;
 }
 
 /** What an orchestrator said comes next, until a dispatch takes it (RFC 0006). */

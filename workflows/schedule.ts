@@ -192,12 +192,13 @@ function isPending(run: Run, nodeId: string): boolean {
 function skip(run: Run, nodeId: string, reason: string): void {
   const state = nodeState(run, nodeId);
   state.outcome = 'skipped';
+  state.skips = (state.skips ?? 0) + 1;
   takeOver(run, nodeId);
   const key = emissionKey('node.skipped', {
     nodeId,
     visit: state.visits,
     attempt: 0,
-    step: `skip${run.state.executions}`,
+    step: `skip${state.skips}`,
   });
   emit('node.skipped', { nodeId, reason }, { key, nodeId });
   const decision = skippedDecision(decidedIn(run), nodeId);

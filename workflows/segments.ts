@@ -38,13 +38,18 @@ export function wantsNewSegment(run: Run): () => boolean {
   };
 }
 
+/** An attempt waits for the next workflow task, since this one is full: a segment that tries to end has lasted too long. */
+export function noteFullTask({ holding }: Run): void {
+  if (holding.has('segment')) holding.add('full');
+}
+
 /**
  * True where an attempt would keep the segment from its end: nodes without steps follow each other for ever. Beside steps
  * that are under way it keeps nothing from an end, unless the wall is near.
  */
 export function isLeftToNextSegment({ holding, inFlight, ending }: Run): boolean {
   if (ending) return false;
-  return holding.has('wall') || (holding.has('segment') && inFlight === 0);
+  return holding.has('wall') || (holding.has('full') && inFlight === 0);
 }
 
 /** Too large to be carried on: the run goes on in this segment while it may. */
@@ -105,7 +110,8 @@ async function drain(run: Run, always: boolean): Promise<boolean> {
     await drainInTime(run, frozen);
     for (const step of run.queued) step.outlasted = true;
   }
-  if (!run.ending) for (const reason of ['segment', 'wall'] as const) run.holding.delete(reason);
+  if (!run.ending)
+    for (const reason of ['segment', 'full', 'wall'] as const) run.holding.delete(reason);
   return oversize;
 }
 

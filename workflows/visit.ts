@@ -25,7 +25,7 @@ import { kindOf } from './nodes/kinds.ts';
 import { gate, isPausing } from './pause.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
 import { isCrowded, stepKey, type Pace } from './steps.ts';
-import { isLeftToNextSegment } from './segments.ts';
+import { isLeftToNextSegment, noteFullTask } from './segments.ts';
 import { bounded, hold, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */
@@ -273,7 +273,9 @@ function beforeEnd(visit: Visit): Promise<unknown> | undefined {
 const ENDS = ['node.completed', 'node.failed', 'node.retried'];
 
 function room(run: Run): Promise<void> | undefined {
-  return isCrowded(run) ? run.steps.nextTask(run) : undefined;
+  if (!isCrowded(run)) return undefined;
+  noteFullTask(run);
+  return run.steps.nextTask(run);
 }
 
 /** Runs attempts until one completes or the budget is used up. Undefined: the run ended before the node started. */

@@ -56,7 +56,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     105,
-    ['workflows/segments.ts', "(holding.has('segment') && inFlight === 0)", 'false'],
+    ['workflows/segments.ts', "(holding.has('full') && inFlight === 0)", 'false'],
     ['test/workflows/sizes.test.ts', 'nodes without steps, one after the other'],
   ],
   [

@@ -33,6 +33,7 @@ const PURE = [
   'workflows/child-bounds.test.ts',
   'workflows/equal-calls.test.ts',
   'workflows/journal.test.ts',
+  'workflows/segments.test.ts',
   // Without HTTP.
   'facade/access.test.ts',
   'facade/input.test.ts',
@@ -103,6 +104,11 @@ export function realTestFiles(): string[] {
 /** Files of tests in process: all but those of PROCESSES. */
 export function inProcessTestFiles(): string[] {
   return testFiles().filter((path) => !PROCESSES.some(holds(path)));
+}
+
+/** Files of tests of PURE. */
+export function pureTestFiles(): string[] {
+  return testFiles().filter((path) => PURE.some(holds(path)));
 }
 
 /** Files of tests of PROCESSES. */

@@ -51,7 +51,7 @@ const KNOWN = [
 const KNOWN_FORKED = ['offline-2084-crowded', 'offline-2141-crowded'];
 
 it(
-  'a record that is played states what was recorded, over all segments',
+  '[I106] a record that is played states what was recorded, over all segments',
   { timeout: patient(600_000) },
   async () => {
     const failures: string[] = [];
@@ -72,7 +72,7 @@ it(
 );
 
 it.each(['replay', 'branch'] as const)(
-  'a fork that is played states it, too (%s)',
+  '[I106] a fork that is played states it, too (%s)',
   { timeout: patient(600_000) },
   async (mode) => {
     const failures: string[] = [];

@@ -10,9 +10,9 @@ function isLeft(reasons: readonly HoldReason[], more: Partial<Run> = {}): boolea
   return isLeftToNextSegment(run as unknown as Run);
 }
 
-describe('a node that has not started is left to the next segment', () => {
-  it('where a segment tries to end and nothing is under way', () => {
-    expect(isLeft(['segment'])).toBe(true);
+describe('[I105] a node that has not started is left to the next segment', () => {
+  it('where a segment that tries to end has filled a workflow task, and nothing is under way', () => {
+    expect(isLeft(['segment', 'full'])).toBe(true);
   });
 
   it('near the wall of the server, whatever is under way', () => {
@@ -21,7 +21,12 @@ describe('a node that has not started is left to the next segment', () => {
 
   it.each<[string, HoldReason[], Partial<Run>]>([
     ['while no segment tries to end', [], {}],
-    ['while a step is under way, far from the wall', ['segment'], { inFlight: 1 }],
+    [
+      'in the task in which a segment begins to end: what follows from it is stated in order',
+      ['segment'],
+      {},
+    ],
+    ['while a step is under way, far from the wall', ['segment', 'full'], { inFlight: 1 }],
     ['in a paused run: that holds nodes itself', ['paused'], {}],
     ['when this one has ended', ['wall'], { ending: { kind: 'continue' } }],
   ])('not %s', (_when, reasons, more) => {

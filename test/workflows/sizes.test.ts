@@ -197,7 +197,7 @@ describe('sums are bounded, and the run ends with payload_too_large', () => {
 });
 
 describe('one workflow task carries what a server takes, and work goes on in the next', () => {
-  it('nodes without steps, one after the other: the segment ends (14 MB of entries)', async () => {
+  it('[I105] nodes without steps, one after the other: the segment ends (14 MB of entries)', async () => {
     const sets = (id: string) =>
       node(id, 'core.setVariable', { config: { variableName: 'text' }, inputs: { value: text } });
     const back = edge('two', 'one', { id: 'back' });
