@@ -71,7 +71,7 @@ export class Comparison {
     return this.#entries.length;
   }
 
-  /** Seen from where the entry `next` of the log is not stated yet. */
+  /** `next`: sequence of the first entry that is not stated yet. */
   whenStated(key: string, next: number): When {
     const sequence = this.#sequenceOf(key);
     if (sequence === undefined) return 'never';

@@ -55,7 +55,7 @@ export interface Run {
   readonly atRest: Map<string, number>;
   /** Bytes of the variables and of the nodes' outputs in `state`. */
   heldBytes: number;
-  /** New steps wait while there is a reason. */
+  /** New steps wait while there is a reason; attempts wait for some (isLeftToNextSegment, isPausing). */
   readonly holding: Set<HoldReason>;
   /** Ids of children are made of it: its own id, and in the recorded part of a fork that of the run which lived it. */
   livedAs: string;
@@ -74,10 +74,10 @@ export interface Kin {
 }
 
 /**
- * Why new steps wait: the segment tries to end, and has filled a workflow task since, or must end (the server's wall is near),
+ * Why new steps wait: the segment tries to end, and has filled a workflow task since, or must end (the server's limit is near),
  * or an operator paused the run.
  */
-export type HoldReason = 'segment' | 'full' | 'wall' | 'paused';
+export type HoldReason = 'segment' | 'full' | 'limit' | 'paused';
 
 /** A step on an agent's queue. */
 export interface QueuedStep {

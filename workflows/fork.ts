@@ -33,6 +33,7 @@ import { compareWith, emit, endJournal, noteLive } from './journal.ts';
 import { forkChildren, liveSteps, readRecording, spared } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { tellNobody } from './rehearsal.ts';
+import type { Delivery } from './recorded-player.ts';
 import { recordedSteps } from './recorded-steps.ts';
 import { leaveFrames } from './schedule.ts';
 import { isCrowded, type Steps } from './steps.ts';
@@ -151,15 +152,13 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
       }
       const isOther = isCut && count === batches.length - 1;
       if (isOther) comparison.end();
-      const behind = batches[count + 1] ?? given.behind;
-      const next = behind?.position ?? comparison.length;
+      const next = endOf(fork, count);
       if (batch.begins && count > 0 && batch.stimuli.some(isCancelMessage)) {
         leaveFrames(run);
         steps.leaveFrames();
       }
       const stimuli = count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch);
-      const whenStated = (key: string) => comparison.whenStated(key, next);
-      await steps.deliver(batch, { stimuli, whenStated });
+      await steps.deliver(batch, { stimuli, whenStated: whenStatedBy(fork, count) });
       atMs = batch.atMs;
       count++;
       if (isOther) break;
@@ -186,7 +185,20 @@ export function openRecord(run: Run, fork: Fork): void {
   const [first] = given.batches;
   run.livedAs = (first?.leaves ?? of).sourceRunId;
   if (first?.lived !== undefined && !first.leaves) run.livedAs = first.lived;
-  if (first) steps.tell(first.stimuli.filter((it) => !isOfWorld(it)));
+  if (!first) return;
+  const stimuli = first.stimuli.filter((it) => !isOfWorld(it));
+  steps.tell({ stimuli, whenStated: whenStatedBy(fork, 0) });
+}
+
+/** Sequence of the first entry that the source stated after this batch. */
+function endOf({ given, comparison }: Fork, batch: number): number {
+  return (given.batches[batch + 1] ?? given.behind)?.position ?? comparison.length;
+}
+
+/** Seen from the end of this batch. */
+function whenStatedBy(fork: Fork, batch: number): Delivery['whenStated'] {
+  const next = endOf(fork, batch);
+  return (key) => fork.comparison.whenStated(key, next);
 }
 
 /** Taken before a segment enters its frames. */

@@ -11,7 +11,7 @@ import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { actionIn, judgingOf, receivedAction, takeApproval } from './approvals.ts';
 import { abandonConversation, takeTurn, turnRefusal } from './conversation.ts';
 import { emit } from './journal.ts';
-import { gate, isPaused } from './pause.ts';
+import { gate, isPaused, isStopped } from './pause.ts';
 import { isCrowded, stepKey } from './steps.ts';
 
 export interface InterruptRequest {
@@ -147,7 +147,7 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   // Asked for when it is needed: a fork moves deadlines when it leaves its source.
   const endMs = () => earlier(open.deadlineMs, frame.deadlineMs);
   const key = factKey(open, 'interrupt.resolved');
-  const isWithdrawn = () => withdrawnBy() !== undefined && !run.steps.isLater(key);
+  const isWithdrawn = () => withdrawnBy() !== undefined && !run.steps.isUnstated(key);
   const isOver = () => open.resolution !== undefined || isWithdrawn();
   let isInTime = await run.steps.wait(
     stepKey(visit, request.step),
@@ -160,6 +160,8 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   }
   // Who answered meanwhile has answered; what follows from it waits for the resume.
   while (isPaused(run)) await gate(visit, request.step);
+  // The run ended in the moment of the answer: there is no resume.
+  if (run.ending && isStopped(run)) throw new CancelledFailure('cancelled');
   if (open.resolution === undefined) {
     const cause = isInTime ? withdrawnBy() : undefined;
     // Questions of one moment end in one moment: the first to find out is not why the others end.

@@ -70,8 +70,8 @@ export function liveSteps(): Steps {
     receive,
     nextTask: nextTaskOf(),
     isReplay: () => false,
-    isLater: () => false,
-    paced: () => undefined,
+    isUnstated: () => false,
+    waitForSource: () => undefined,
     until: (ready, limitMs) =>
       limitMs === undefined ? condition(ready) : condition(ready, limitMs),
   };

@@ -58,8 +58,12 @@ export function isPausing({ state, ending }: Run): boolean {
 
 /** Nothing goes on, not even what was answered. */
 export function isPaused(run: Run): boolean {
-  const { pause: held } = run.state;
-  return isPausing(run) && (held?.isEffective === true || held?.drainPolicy === 'immediate');
+  return isPausing(run) && isStopped(run);
+}
+
+/** As `isPaused`, also of a run that has ended since. */
+export function isStopped({ state: { pause: held } }: Run): boolean {
+  return held?.isEffective === true || held?.drainPolicy === 'immediate';
 }
 
 /** Waits for the end of this pause, or of the run. */
@@ -89,7 +93,7 @@ function awaitQuiet(run: Run): void {
 /** What was quiet may not be so any more when the wait ends: it is looked at again in the breath of the statement. */
 async function watch(run: Run, asked: Pause): Promise<void> {
   const isOver = () => run.ending !== undefined || run.state.pause !== asked;
-  const isDue = () => isQuiet(run) && !run.steps.isLater(pausedKey(asked));
+  const isDue = () => isQuiet(run) && !run.steps.isUnstated(pausedKey(asked));
   for (let round = 0; !isOver(); round++) {
     const key = runKey(`pause${asked.number}.${round}`);
     await run.steps.wait(key, undefined, () => isOver() || isDue());

@@ -33,7 +33,7 @@ export interface Leaving extends Pick<ForkOf, 'mode' | 'overlay'> {
 }
 
 /** A batch as a run is given it. */
-export interface Delivered {
+export interface Delivery {
   readonly stimuli: readonly Stimulus[];
   /** Seen from the end of the task. */
   readonly whenStated: (key: string) => When;
@@ -57,8 +57,8 @@ export class Player {
   batch = 0;
   /** Of the source. */
   segment = 0;
-  /** Of the task that is delivered. */
-  whenStated: Delivered['whenStated'] = () => 'by-now';
+  /** Of the task that is delivered; a run without a record holds nothing back. */
+  whenStated: Delivery['whenStated'] = () => 'by-now';
   inbox: Inbox | undefined;
   readonly steps = new Map<string, PendingStep>();
   readonly waits = new RecordedWaits();
@@ -105,12 +105,10 @@ export class Player {
     this.#recorded = new Set(batches.flatMap(({ began }) => began));
   }
 
-  async deliver({ atMs, begins, began }: Batch, { stimuli, whenStated }: Delivered): Promise<void> {
+  async deliver({ atMs, begins, began }: Batch, { stimuli, whenStated }: Delivery): Promise<void> {
     this.atMs = atMs;
     this.whenStated = whenStated;
     this.#begins = new Set(began);
-    // A segment starts what was left to it before it is cancelled.
-    if (begins && this.waits.settlePaced()) await nothingMoves();
     this.tell(stimuli, begins === true);
     // A segment that begins waits for nothing that is over.
     if (begins) this.segment++;

@@ -7,7 +7,7 @@ import { MAX_DESCENDANTS } from '../src/rules/children.ts';
 import { CANCELLATION_GRACE_MS } from '../src/rules/limits.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { activityEventKey, activityIdOf } from '../src/rules/ids.ts';
-import type { Batch, Stimulus } from '../src/rules/recording.ts';
+import type { Batch } from '../src/rules/recording.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
 import { CancelledAfterResult, StepDropped } from './failures.ts';
 import { admitRecorded, emit } from './journal.ts';
@@ -15,7 +15,7 @@ import { withGrace } from './live-steps.ts';
 import { overlaid } from './overlay.ts';
 import { resultOf } from './recorded-outcomes.ts';
 import { rest } from './pause.ts';
-import { AGAIN, Player, type Delivered, type Leaving } from './recorded-player.ts';
+import { AGAIN, Player, type Delivery, type Leaving } from './recorded-player.ts';
 import {
   RUN_CLOCK,
   isRunKey,
@@ -25,7 +25,7 @@ import {
   type ActivityName,
   type Entered,
   type Inbox,
-  type Pace,
+  type SourceFacts,
   type StepInput,
   type StepOutput,
   type StepRequest,
@@ -36,10 +36,10 @@ import {
 export interface RecordedSteps extends Steps {
   /** Time of the source's start, and all that it was given from there on. */
   startAt(atMs: number, batches: readonly Batch[]): void;
-  /** Messages that waited before anything ran. */
-  tell(messages: readonly Stimulus[]): void;
+  /** Messages that waited before anything ran, in the first task. */
+  tell(delivery: Delivery): void;
   /** Gives the run what its source was given in one workflow task, and sees everything come to a wait. */
-  deliver(batch: Batch, delivered: Delivered): Promise<void>;
+  deliver(batch: Batch, delivery: Delivery): Promise<void>;
   /**
    * What was under way is begun again, and from now on Steps are live; or, where the source of a fork did so (`atMs`), they
    * go on with what came of that. A replay begins no step: what it lacks is replay_source_missing.
@@ -136,14 +136,17 @@ async function lapseRecorded(
   return lapseRecorded(player, live, { key, ready, deadlineMs: endMs });
 }
 
-function paced(player: Player, run: Run, pace: Pace): Promise<unknown> | undefined {
+function waitForSource(
+  player: Player,
+  run: Run,
+  { keys, waitsIfNone }: SourceFacts,
+): Promise<unknown> | undefined {
   const isHeld = () => {
-    const when = pace.keys.map((key) => player.whenStated(key));
+    const when = keys.map((key) => player.whenStated(key));
     const isNone = when.every((it) => it === 'never');
-    return !run.ending && !when.includes('by-now') && (pace.mayBeNone || !isNone);
+    return !run.ending && !when.includes('by-now') && (waitsIfNone || !isNone);
   };
-  if (!isHeld()) return undefined;
-  return uncancelled(() => player.waits.until(() => !isHeld(), { isPaced: true }));
+  return isHeld() ? uncancelled(() => player.waits.until(() => !isHeld())) : undefined;
 }
 
 interface Limited {
@@ -319,13 +322,16 @@ export function recordedSteps(live: Steps): RecordedSteps {
       if (player.isBroken) void Promise.resolve().then(() => inbox.cancelled());
     },
     isReplay: () => player.left?.mode === 'replay',
-    isLater: (key) => !player.isLive && player.whenStated(key) !== 'by-now',
-    paced: (run, pace) => (player.isLive ? undefined : paced(player, run, pace)),
+    isUnstated: (key) => !player.isLive && player.whenStated(key) !== 'by-now',
+    waitForSource: (run, facts) => (player.isLive ? undefined : waitForSource(player, run, facts)),
     nextTask: (run) => (player.isLive ? live.nextTask(run) : player.nextTask(run)),
     until: (ready, limitMs) => until(player, live, { ready, limitMs }),
     startAt: (atMs, batches) => player.startAt(atMs, batches),
-    tell: (messages) => player.tell(messages, true),
-    deliver: (batch, delivered) => player.deliver(batch, delivered),
+    tell({ stimuli, whenStated }) {
+      player.whenStated = whenStated;
+      player.tell(stimuli, true);
+    },
+    deliver: (batch, delivery) => player.deliver(batch, delivery),
     leaveFrames: () => player.leaveFrames(),
     leave: (leaving, atMs) => player.leave(leaving, atMs),
     enter(message) {

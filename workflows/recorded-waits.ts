@@ -9,8 +9,6 @@ export interface GoOn {
 interface Wait {
   /** Of the run itself, and of none of its frames. */
   readonly isOfRun: boolean;
-  /** Until its source went on (Steps.paced). */
-  readonly isPaced: boolean;
   readonly deadlineMs: number | undefined;
   readonly ready: () => boolean;
   /** Takes the wait off. */
@@ -27,7 +25,6 @@ interface Timer {
 interface WaitOptions {
   readonly deadlineMs?: number | undefined;
   readonly isOfRun?: boolean;
-  readonly isPaced?: boolean;
 }
 
 export class RecordedWaits {
@@ -55,11 +52,11 @@ export class RecordedWaits {
   /** Rejects when the scope is cancelled. */
   until(
     ready: () => boolean,
-    { deadlineMs, isOfRun = false, isPaced = false }: WaitOptions = {},
+    { deadlineMs, isOfRun = false }: WaitOptions = {},
   ): Promise<true | GoOn> {
     return new Promise((resolve, reject) => {
       const wait: Wait = {
-        ...{ isOfRun, isPaced, deadlineMs, ready },
+        ...{ isOfRun, deadlineMs, ready },
         settle: (as) => {
           if (this.#waits.delete(wait)) resolve(as);
         },
@@ -92,16 +89,7 @@ export class RecordedWaits {
 
   /** False: nothing was. */
   settleReady(): boolean {
-    return this.#settle([...this.#waits]);
-  }
-
-  /** False: the source went on with nothing that it had held back. */
-  settlePaced(): boolean {
-    return this.#settle([...this.#waits].filter(({ isPaced }) => isPaced));
-  }
-
-  #settle(waits: readonly Wait[]): boolean {
-    const ready = waits.filter((wait) => wait.ready());
+    const ready = [...this.#waits].filter((wait) => wait.ready());
     for (const wait of ready) wait.settle(true);
     return ready.length > 0;
   }

@@ -73,6 +73,13 @@ export function rehearsed(clock: Clock): Steps {
       }
       return isReady;
     },
+    // An attempt that its source held: that one's clock stood still.
+    waitForSource(run, facts) {
+      const held = world.waitForSource(run, facts);
+      if (!held) return undefined;
+      clock.lapsing++;
+      return held.finally(() => clock.lapsing--);
+    },
     async lapse(key, limitMs, ready) {
       clock.lapsing++;
       return world.lapse(key, limitMs, ready).finally(() => clock.lapsing--);

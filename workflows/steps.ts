@@ -83,23 +83,23 @@ export interface Steps {
   nextTask(run: Run): Promise<void>;
   /** Whether anybody is asked at all: a replay that has left its record performs nothing and asks nobody. */
   readonly isReplay: () => boolean;
-  /** Of a record that is played: its source had not stated the fact `key` by the end of this task. It is stated later. */
-  readonly isLater: (key: string) => boolean;
+  /** True while a record is played whose source had not stated the fact `key` by the end of this task, or never did. */
+  readonly isUnstated: (key: string) => boolean;
   /**
-   * Of a record that is played: waits for the task in which its source went on, where a live run may wait for what stands in
-   * no record (the end of a segment, a task with room). Undefined: nothing is to be waited for. A run that ends waits no more.
+   * While a record is played: waits for the task in which its source stated one of `facts`. The record does not say that an
+   * attempt was held there, until a segment ended or for a task with room. Undefined: there is nothing to wait for, as always
+   * in a live run. The end of the run ends the wait; that the scope is cancelled does not.
    */
-  paced(run: Run, pace: Pace): Promise<unknown> | undefined;
+  waitForSource(run: Run, facts: SourceFacts): Promise<unknown> | undefined;
   /** For the ends of segments alone: no fact of the run depends on how it ends, so that it needs no key. */
   until(ready: () => boolean, limitMs?: number): Promise<unknown>;
 }
 
-/** What a source stated where it went on. */
-export interface Pace {
-  /** One of these facts. */
+/** Facts of which a source stated one where an attempt went on. */
+export interface SourceFacts {
   readonly keys: readonly string[];
-  /** It may have stated none of them: then this waits, too. */
-  readonly mayBeNone: boolean;
+  /** What a source that stated none of them leads to. True: a wait for the end of the run; false: no wait. */
+  readonly waitsIfNone: boolean;
 }
 
 /** Key of a wait or a clock read at a place. */

@@ -24,7 +24,7 @@ import { closeInterrupt } from './interrupts.ts';
 import { kindOf } from './nodes/kinds.ts';
 import { gate, isPausing } from './pause.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
-import { isCrowded, stepKey, type Pace } from './steps.ts';
+import { isCrowded, stepKey, type SourceFacts } from './steps.ts';
 import { isLeftToNextSegment, noteFullTask } from './segments.ts';
 import { bounded, hold, shownOutputs } from './values.ts';
 
@@ -62,6 +62,8 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
 /** Waits of an attempt: for its end within its time, and for its beginning after the last one failed. */
 const DEADLINE = 'node.deadline';
 const RETRY = 'node.retry';
+/** Types that state the end of an attempt; one that is cut or cancelled states none of them. */
+const END_TYPES = ['node.completed', 'node.failed', 'node.retried'];
 
 export type VisitEnd =
   | { readonly kind: 'completed'; readonly outputs: JsonObject; readonly isRouted?: true }
@@ -248,31 +250,29 @@ function errorPayload({ code, message, details }: NodeError): PayloadOf<'node.fa
   return { code, message, ...(details ? { details } : {}) };
 }
 
-/** A start is stated, or why there is none (`countExecution`); of a run that ended first neither. */
-function paceOfStart(visit: Visit): Pace {
+/** A source stated the start, or the limit that forbade it (`countExecution`), or neither if its run ended first. */
+function factsOfStart(visit: Visit): SourceFacts {
   const breached = emissionKey('cap.breached', tupleOf(visit, EXECUTIONS));
-  return { keys: [attemptKey(visit), breached], mayBeNone: true };
+  return { keys: [attemptKey(visit), breached], waitsIfNone: true };
 }
 
-/** What the attempt waits for before it starts; undefined: nothing. One that an earlier segment began goes on. */
+/** What the attempt waits for before it starts. One that an earlier segment began waits for a task with room alone. */
 function beforeStart(visit: Visit): Promise<unknown> | undefined {
   const { run, frame } = visit;
-  const isReady = frame.phase === 'ready';
-  if (isReady && isPausing(run)) return gate(visit, 'node.start');
-  if (isReady && isLeftToNextSegment(run)) return run.steps.until(() => !isLeftToNextSegment(run));
-  return (isReady ? run.steps.paced(run, paceOfStart(visit)) : undefined) ?? room(run);
+  if (frame.phase !== 'ready') return waitForRoom(run);
+  if (isPausing(run)) return gate(visit, 'node.start');
+  if (isLeftToNextSegment(run)) return run.steps.until(() => !isLeftToNextSegment(run));
+  return run.steps.waitForSource(run, factsOfStart(visit)) ?? waitForRoom(run);
 }
 
-/** What it waits for before its end is stated: the task is full. */
+/** What the attempt waits for before its end is stated: its source's, while a record is played, else a task with room. */
 function beforeEnd(visit: Visit): Promise<unknown> | undefined {
   const { run } = visit;
-  const keys = ENDS.map((type) => emissionKey(type, tupleOf(visit, 'node')));
-  return run.steps.paced(run, { keys, mayBeNone: false }) ?? room(run);
+  const keys = END_TYPES.map((type) => emissionKey(type, tupleOf(visit, 'node')));
+  return run.steps.waitForSource(run, { keys, waitsIfNone: false }) ?? waitForRoom(run);
 }
 
-const ENDS = ['node.completed', 'node.failed', 'node.retried'];
-
-function room(run: Run): Promise<void> | undefined {
+function waitForRoom(run: Run): Promise<void> | undefined {
   if (!isCrowded(run)) return undefined;
   noteFullTask(run);
   return run.steps.nextTask(run);
@@ -294,10 +294,11 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
     if (frame.resumeAtMs !== undefined)
       await run.steps.wait(stepKey(visit, RETRY), frame.resumeAtMs, () => false);
     frame.resumeAtMs = undefined;
-    for (let held = beforeStart(visit); held; held = beforeStart(visit)) await held;
+    // Without a function of their own: where there is nothing to wait for, not even a promise stands between.
+    for (let wait = beforeStart(visit); wait; wait = beforeStart(visit)) await wait;
     if (run.ending || !start(visit)) return undefined;
     const outcome = await outcomeOf(visit);
-    for (let held = beforeEnd(visit); held; held = beforeEnd(visit)) await held;
+    for (let wait = beforeEnd(visit); wait; wait = beforeEnd(visit)) await wait;
     if (outcome.kind === 'completed') {
       complete(visit, outcome.outputs);
       return outcome;

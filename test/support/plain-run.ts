@@ -49,7 +49,8 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
     },
     nextTask: async () => undefined,
     isReplay: () => false,
-    isLater: () => false,
+    isUnstated: () => false,
+    waitForSource: () => undefined,
     until: async () => undefined,
   } as unknown as Steps;
   const run: Run = {

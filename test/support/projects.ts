@@ -31,6 +31,7 @@ const PURE = [
   // Workflow code on plain Node: never in a process that has a worker, whose hooks take this process for a sandbox then.
   'workflows/answers.test.ts',
   'workflows/child-bounds.test.ts',
+  'workflows/comparison.test.ts',
   'workflows/equal-calls.test.ts',
   'workflows/journal.test.ts',
   'workflows/segments.test.ts',

@@ -11,6 +11,7 @@ import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
 import { playCase, playFork, type CaseEnd } from '../support/model/case.ts';
 import { openIsolate, type Isolate } from '../support/model/isolate.ts';
 import { generatedInput } from '../support/model/workflows.ts';
+import { chain, node, runInput } from '../support/definitions.ts';
 import { patient } from '../support/machine.ts';
 
 const CASES = Number(process.env.OPENWOP_OFFLINE_CASES ?? 60);
@@ -35,15 +36,20 @@ const KNOWN = [
   'offline-139',
   // A worker was asked for at the end of a segment and started by the next.
   'offline-15611354',
-  // A node that was left to the next segment: the run ended first, was at its limit there, or was cancelled as it began.
-  ...['offline-12620609', 'offline-12621597', 'offline-12620190', 'offline-37000081'],
+  // A node started as a segment ended, and a cancel came with the beginning of the next one.
+  'offline-37000081',
+  // A node that the limit of executions forbade.
+  'offline-12620190',
   // A pause took effect only when the segment that tried to end had ended.
   'offline-39000762',
+  // An answer came to a paused run, and a cancel in the same task.
+  ...['offline-33000963', 'offline-50002409'],
   // Nodes that waited for a workflow task with room: the run was cancelled, was paused, or failed meanwhile.
   ...[
     'offline-1010-crowded',
     'offline-1014-crowded',
     'offline-1082-crowded',
+    'offline-1155-crowded',
     'offline-5393-crowded',
   ],
 ];
@@ -93,6 +99,56 @@ it.each(['replay', 'branch'] as const)(
       else expect(equal + pieces).toBe(made.rows.length);
     }
     expect(failures).toEqual([]);
+  },
+);
+
+const HOUR_MS = 3_600_000;
+const delay = (id: string, ms: number) => node(id, 'core.delay', { config: { ms } });
+
+it.each(Array.from({ length: 8 }, (_, index) => index + 3))(
+  '[I106] the clock of a rehearsal waits for a node that was left to the next segment (which begins after %i events)',
+  async (forceContinueAsNewAfter) => {
+    const workflow = chain('waits', [
+      ...[delay('day', 24 * HOUR_MS), node('one', 'core.noop')],
+      ...[delay('hour', HOUR_MS), node('two', 'core.noop'), delay('last', HOUR_MS)],
+    ]);
+    const runId = `run-rehearsal-${forceContinueAsNewAfter}`;
+    const input = runInput(workflow, { runId, rehearsal: {}, forceContinueAsNewAfter });
+    const skip = { kind: 'skip', to: 240 * HOUR_MS, bodyDigest: 'model' } as const;
+    const messages = [{ afterMs: 50, message: skip }];
+    const source = await playCase(isolate, runId, { input, messages, isUndisturbed: true });
+    const recording = recordingOf(source.histories, source.rows);
+    const stated = await playIn(isolate, { input, recording });
+    expect(compareReplayed(recording.entries, stated).difference).toBeUndefined();
+  },
+);
+
+it.each(['cancel', 'pause'] as const)(
+  '[I106] a fork of a run whose first task was full, and which met a %s before its first node',
+  async (kind) => {
+    const text = 'x'.repeat(25 * 1024);
+    const variables = Array.from({ length: 30 }, (_, index) => ({
+      ...{ name: `v${index}`, type: 'string' as const, defaultValue: text },
+    }));
+    const workflow = chain('full', [node('one', 'core.noop'), node('two', 'core.noop')], {
+      variables,
+    });
+    const input = runInput(workflow, { runId: 'run-full' });
+    const message = {
+      ...{ kind, bodyDigest: 'model' },
+      ...(kind === 'cancel' ? { cancelledBy: 'ada' } : { drainPolicy: 'drain-current-node' }),
+    };
+    for (const afterMs of [1, 2, 3]) {
+      const given = { input, messages: [{ afterMs, message }], isUndisturbed: true };
+      const source = await playCase(isolate, 'full', given);
+      const recording = livedBy('run-full', recordingOf(source.histories, source.rows));
+      for (const mode of ['replay', 'branch'] as const)
+        for (const fromSeq of [1, 2]) {
+          const fork = { sourceRunId: 'run-full', mode, fromSeq, length: source.rows.length };
+          const made = await playFork(isolate, { seed: 'full', input, source, fork, recording });
+          expect(made.types).not.toContain('replay.diverged');
+        }
+    }
   },
 );
 

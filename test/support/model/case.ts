@@ -75,6 +75,12 @@ export interface Called {
   readonly input: CallToolInput;
 }
 
+export interface TimedMessage {
+  /** From its start on. */
+  readonly afterMs: number;
+  readonly message: { readonly kind: keyof typeof MESSAGES };
+}
+
 /** How a case differs from what its seed says. */
 export interface CaseOptions {
   /** What a fork is made from. */
@@ -83,6 +89,10 @@ export interface CaseOptions {
   readonly forkedKin?: readonly ForkedKin[];
   /** When it begins; else at START_MS. */
   readonly startMs?: number;
+  /** What runs; else what the seed says. */
+  readonly input?: RunInput;
+  /** What it is told. */
+  readonly messages?: readonly TimedMessage[];
   /** Nobody does anything of his own accord. */
   readonly isUndisturbed?: boolean;
   /** Its log tells two stories: what its source did, and what it did in the place of that. */
@@ -126,6 +136,8 @@ class GeneratedCase implements World {
     this.#interventions = isUndisturbed ? [] : interventionsOf(seed);
     const parent = { seed, runId: input.runId, forked: options.forkedKin };
     this.#family = openFamily(parent, this.#agenda, (childRunId) => this.#childEnded(childRunId));
+    for (const [number, { afterMs, message }] of (options.messages ?? []).entries())
+      this.#later(afterMs, () => this.#send(`message-${number}`, message));
   }
 
   begin = (activity: Parameters<World['begin']>[0]) => {
@@ -345,14 +357,18 @@ class GeneratedCase implements World {
 }
 
 /** Plays the case to its end. Throws an Error with everything that is needed to see what went wrong. */
-export function playCase(isolate: Isolate, seed: string): Promise<CaseEnd> {
-  return play(isolate, { seed, input: generatedInput(seed) });
+export function playCase(
+  isolate: Isolate,
+  seed: string,
+  given: Pick<CaseOptions, 'input' | 'messages' | 'isUndisturbed'> = {},
+): Promise<CaseEnd> {
+  return play(isolate, { seed, input: generatedInput(seed), ...given });
 }
 
 /** Plays a fork of what the case `seed` came to. */
 export async function playFork(
   isolate: Isolate,
-  options: Pick<CaseOptions, 'isAnyLegal'> & {
+  options: Pick<CaseOptions, 'input' | 'isAnyLegal'> & {
     seed: string;
     fork: AskedFork;
     recording: Recording;
@@ -369,7 +385,7 @@ export async function playFork(
   const forkedKin = source.forkedKin(leavingOf(made, recording));
   const fork: ForkOf = { ...made, ...(forkedKin.length > 0 ? { hasChildren: true } : {}) };
   const runId = `fork${generation === 1 ? '' : generation}-${seed}`;
-  const input = { ...generatedInput(seed), runId, fork };
+  const input = { ...(options.input ?? generatedInput(seed)), runId, fork };
   const { batches, entries } = recording;
   const own = { entries, batches: renamed(batches, sourceRunId, runId) };
   const page = { ...own, sourceRunId, prefix: fromSeq, isLast: true };

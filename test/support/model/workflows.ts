@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../../src/rules/json.ts';
 import type { RunInput } from '../../../src/rules/run-input.ts';
 import { nodeTypesOf } from '../../../src/rules/capabilities.ts';
+import { INLINE_VALUE_BYTES } from '../../../src/rules/limits.ts';
 import { checkDefinition } from '../../../src/wire/load-definition.ts';
 import type { WorkflowEdge, WorkflowNode } from '../../../schemas/types.generated.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../definitions.ts';
@@ -13,7 +14,8 @@ const AGENTS = ['model.agent-a', 'model.agent-b'] as const;
 const MOST_NODES = 6;
 /** Nodes that CROWDED adds. */
 const CROWD = 25;
-const LARGE = 'x'.repeat(30 * 1024);
+/** Just within what an event holds inline (INLINE_VALUE_BYTES). */
+const LARGE = 'x'.repeat(INLINE_VALUE_BYTES - 2 * 1024);
 /** History events behind which a segment ends: fewer than the first task of any run. */
 const EARLIEST = 5;
 /** Every question ends in a case, whether or not somebody answers. */
@@ -154,7 +156,7 @@ function kindsOf(draws: Draws): Make[] {
   return [...kinds.slice(0, at), supervisor, dispatch, ...kinds.slice(at + 1)];
 }
 
-/** One after the other, each with a value just within what an event may hold. */
+/** Nodes without steps, one after the other, each with a large value. */
 function crowdOf(seed: string): { nodes: WorkflowNode[]; edges: WorkflowEdge[] } {
   if (!seed.endsWith(CROWDED)) return { nodes: [], edges: [] };
   const more = {
