@@ -119,7 +119,8 @@ const CHANGED: Readonly<Record<string, Changed>> = {
       /for \(const nodeId of run\.graph\.starts\)/,
       `for (const nodeId of ${when} ? [...run.nodes.keys()].reverse() : run.graph.starts)`,
     ],
-    ...{ kind: 'output', type: 'node.started', nodeId: 'end' },
+    // Each stands where its source had started it: the first that did not come of the run's start shows it.
+    ...{ kind: 'output', type: 'node.started', nodeId: 'gate' },
   },
   'two facts of a visit in another order': {
     change: (when) => [
