@@ -3,7 +3,7 @@
 import { readDelta } from '../src/rules/deltas.ts';
 import { cutOffItem, trackOpen, type CutOffStream, type OpenItem } from '../src/rules/endings.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
-import { blockOfKey } from '../src/rules/ids.ts';
+import { blockOfKey, TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import type { RecordedEntry } from '../src/rules/recording.ts';
 import type { ForkOf } from '../src/rules/run-input.ts';
@@ -71,11 +71,12 @@ export class Comparison {
     return this.#entries.length;
   }
 
-  /** `next`: sequence of the first entry that is not stated yet. */
+  /** `next`: sequence of the first entry that is not stated yet. A source that had not ended may have stated more since. */
   whenStated(key: string, next: number): When {
     const sequence = this.#sequenceOf(key);
-    if (sequence === undefined) return 'never';
-    return sequence < next ? 'by-now' : 'later';
+    if (sequence !== undefined) return sequence < next ? 'by-now' : 'later';
+    const hasEnded = this.#expected.has(TERMINAL_KEY);
+    return hasEnded || next < this.length ? 'never' : 'later';
   }
 
   #sequenceOf(key: string): number | undefined {

@@ -92,6 +92,15 @@ export const OF_FORKS: readonly Row[] = [
   [106, ['workflows/recorded-steps.ts', '!run.ending && !when', '!when'], OF_RECORDS],
   [
     106,
+    [
+      'workflows/comparison.ts',
+      "next < this.length ? 'never' : 'later'",
+      "true ? 'never' : 'later'",
+    ],
+    [OFFLINE, 'a fork of a run that waited for a task with room'],
+  ],
+  [
+    106,
     ['workflows/comparison.ts', 'sequence < next', 'sequence <= next'],
     ['test/workflows/comparison.test.ts', 'is the first that is not stated yet'],
   ],

@@ -13,8 +13,14 @@ it.each([
   ['node.started|a', 1, 'by-now'],
   ['node.started|b', 1, 'later'],
   ['node.started|b', 2, 'by-now'],
-  ['node.started|c', 2, 'never'],
+  ['node.started|c', 1, 'never'],
+  ['node.started|c', 2, 'later'],
 ])('%s, where the entry %i is the first that is not stated yet: %s', (key, next, when) => {
   const entries = [entryOf('node.started|a'), entryOf('node.started|b')];
   expect(new Comparison('run-fork', { fork: FORK, entries }).whenStated(key, next)).toBe(when);
+});
+
+it('a source that has ended states nothing later', () => {
+  const comparison = new Comparison('run-fork', { fork: FORK, entries: [entryOf('terminal')] });
+  expect(comparison.whenStated('node.started|c', 1)).toBe('never');
 });

@@ -152,6 +152,25 @@ it.each(['cancel', 'pause'] as const)(
   },
 );
 
+it('[I106] a fork of a run that waited for a task with room when it was forked', async () => {
+  const [runId, text] = ['run-room', 'x'.repeat(30 * 1024)];
+  const sets = Array.from({ length: 70 }, (_, index) =>
+    node(`n${index}`, 'core.setVariable', { config: { variableName: 'text', value: text } }),
+  );
+  const variables = [{ name: 'text', type: 'string' as const, defaultValue: '' }];
+  const input = runInput(chain('room', sets, { variables }), { runId });
+  const source = await playCase(isolate, 'room', { input, isUndisturbed: true });
+  const { entries, batches } = livedBy(runId, recordingOf(source.histories, source.rows));
+  const borders = batches.slice(1).map(({ position }) => position);
+  expect(borders.map((position) => entries[position]?.type)).toContain('node.completed');
+  for (const [index, length] of borders.entries()) {
+    const recording = { entries: entries.slice(0, length), batches: batches.slice(0, index + 1) };
+    const fork = { sourceRunId: runId, mode: 'replay', fromSeq: 0, length } as const;
+    const made = await playFork(isolate, { seed: 'room', input, source, fork, recording });
+    expect(made.types).not.toContain('replay.diverged');
+  }
+});
+
 describe('what differs is found, with both sides', () => {
   /** A run of several nodes without children. */
   const SEED = 'fork-3';
