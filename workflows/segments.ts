@@ -118,7 +118,10 @@ async function drain(run: Run, isDue: boolean): Promise<boolean> {
     await drainInTime(run, frozen);
     for (const step of run.queued) step.outlasted = true;
   }
-  if (!run.ending) for (const reason of ['segment', 'full'] as const) run.holding.delete(reason);
+  if (!run.ending) {
+    run.holding.delete('segment');
+    run.holding.delete('full');
+  }
   return oversize;
 }
 

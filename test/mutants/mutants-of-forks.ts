@@ -3,6 +3,11 @@ import type { Row } from './mutants.ts';
 
 const SEGMENTS = 'test/workflows/segments.test.ts';
 const OFFLINE = 'test/workflows/offline.test.ts';
+const OF_CHAINS = [
+  'test/workflows/sizes.test.ts',
+  'nodes without steps, one after the other',
+] as const;
+const NEAR_LIMIT = [SEGMENTS, 'once the history comes near the limit'] as const;
 const OF_RECORDS = [OFFLINE, 'a record that is played states'] as const;
 
 export const OF_FORKS: readonly Row[] = [
@@ -54,11 +59,7 @@ export const OF_FORKS: readonly Row[] = [
     ],
     ['test/acceptance/cohort-builds.test.ts', 'is replayed by the workers of that build alone'],
   ],
-  [
-    105,
-    ['workflows/segments.ts', "(holding.has('full') && inFlight === 0)", 'false'],
-    ['test/workflows/sizes.test.ts', 'nodes without steps, one after the other'],
-  ],
+  [105, ['workflows/segments.ts', "(holding.has('full') && inFlight === 0)", 'false'], OF_CHAINS],
   [
     105,
     ['workflows/segments.ts', "holding.has('limit') ||", "holding.has('segment') ||"],
@@ -67,22 +68,18 @@ export const OF_FORKS: readonly Row[] = [
   [
     105,
     ['workflows/segments.ts', "if (holding.has('segment')) holding.add('full');", ''],
-    ['test/workflows/sizes.test.ts', 'nodes without steps, one after the other'],
+    OF_CHAINS,
   ],
   [
     105,
     ['workflows/segments.ts', 'if (!isDue && isNearLimit()) return endSegment(run);', ''],
-    [SEGMENTS, 'once the history comes near the limit'],
+    NEAR_LIMIT,
   ],
-  [
-    105,
-    ['workflows/segments.ts', 'isOnlyQueued() || isDue()', 'isOnlyQueued()'],
-    [SEGMENTS, 'once the history comes near the limit'],
-  ],
+  [105, ['workflows/segments.ts', 'isOnlyQueued() || isDue()', 'isOnlyQueued()'], NEAR_LIMIT],
   [
     105,
     ['workflows/segments.ts', "run.holding.add('limit');", "run.holding.add('segment');"],
-    [SEGMENTS, 'once the history comes near the limit'],
+    NEAR_LIMIT,
   ],
   [
     106,

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { playIn } from '../../src/adapters/temporal/offline.ts';
 import { livedBy, type RecordedEntry, type Recording } from '../../src/rules/recording.ts';
+import type { RunInput } from '../../src/rules/run-input.ts';
 import { compareReplayed, type Compared } from '../../src/rules/replayed.ts';
 import { recordingOf } from '../../src/translate/recording.ts';
 import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
@@ -23,8 +24,8 @@ beforeAll(async () => {
 });
 afterAll(() => isolate.close());
 
-async function replayed(seed: string, recording: Recording): Promise<Compared> {
-  const stated = await playIn(isolate, { input: generatedInput(seed), recording });
+async function replayed(input: RunInput, recording: Recording): Promise<Compared> {
+  const stated = await playIn(isolate, { input, recording });
   return compareReplayed(recording.entries, stated);
 }
 
@@ -68,7 +69,7 @@ it(
       const source = await playCase(isolate, seed);
       const recording = recordingOf(source.histories, source.rows);
       segments += source.executions;
-      const { difference, equal, pieces } = await replayed(seed, recording);
+      const { difference, equal, pieces } = await replayed(generatedInput(seed), recording);
       if (difference) failures.push(`${seed} (${source.end}): ${JSON.stringify(difference)}`);
       else expect(equal + pieces).toBe(source.rows.length);
     }
@@ -93,8 +94,7 @@ it.each(['replay', 'branch'] as const)(
       const runId = `fork-${seed}`;
       const own = livedBy(runId, recordingOf(made.histories, made.rows, made.fork), made.fork);
       const input = { ...generatedInput(seed), runId };
-      const stated = await playIn(isolate, { input, recording: own });
-      const { difference, equal, pieces } = compareReplayed(own.entries, stated);
+      const { difference, equal, pieces } = await replayed(input, own);
       if (difference) failures.push(`${seed} (${made.end}): ${JSON.stringify(difference)}`);
       else expect(equal + pieces).toBe(made.rows.length);
     }
@@ -118,8 +118,7 @@ it.each(Array.from({ length: 8 }, (_, index) => index + 3))(
     const messages = [{ afterMs: 50, message: skip }];
     const source = await playCase(isolate, runId, { input, messages, isUndisturbed: true });
     const recording = recordingOf(source.histories, source.rows);
-    const stated = await playIn(isolate, { input, recording });
-    expect(compareReplayed(recording.entries, stated).difference).toBeUndefined();
+    expect((await replayed(input, recording)).difference).toBeUndefined();
   },
 );
 
@@ -184,7 +183,7 @@ describe('what differs is found, with both sides', () => {
     at = source.rows.findIndex(({ type }) => type === 'node.completed' || type === 'node.failed');
   });
 
-  const of = (entries: readonly RecordedEntry[]) => replayed(SEED, { ...whole, entries });
+  const of = (entries: readonly RecordedEntry[]) => replayed(generatedInput(SEED), { ...whole, entries });
   const changed = (change: Partial<RecordedEntry>) =>
     of(source.rows.map((entry, index) => (index === at ? { ...entry, ...change } : entry)));
   const side = () => {
@@ -236,7 +235,7 @@ describe('what differs is found, with both sides', () => {
       ...batch,
       stimuli: batch.stimuli.filter(({ kind }) => kind !== 'step'),
     }));
-    const { difference } = await replayed(SEED, { ...whole, batches });
+    const { difference } = await replayed(generatedInput(SEED), { ...whole, batches });
     expect(difference).toMatchObject({ kind: 'missing' });
   });
 });
@@ -254,7 +253,7 @@ it('of a run that no workflow ran for nothing is stated', async () => {
   const payload = JSON.stringify({ error: { code: 'start_failed', message: 'no' } });
   const ended = { key: 'terminal', type: 'run.failed', payload, timestampMs: 1 } as const;
   const entries = [{ ...ended, isDerived: true } as const];
-  expect(await replayed('offline-0', { batches: [], entries })).toEqual({
+  expect(await replayed(generatedInput('offline-0'), { batches: [], entries })).toEqual({
     ...{ equal: 0, pieces: 0, outside: 1 },
   });
 });
