@@ -71,12 +71,17 @@ export class Comparison {
     return this.#entries.length;
   }
 
-  /** `next`: sequence of the first entry that is not stated yet. A source that had not ended may have stated more since. */
+  /** `next`: sequence of the first entry that is not stated yet. A source that has not ended itself may still state more. */
   whenStated(key: string, next: number): When {
-    const sequence = this.#sequenceOf(key);
+    const sequence = this.#sequenceByCode(key);
     if (sequence !== undefined) return sequence < next ? 'by-now' : 'later';
-    const hasEnded = this.#expected.has(TERMINAL_KEY);
-    return hasEnded || next < this.length ? 'never' : 'later';
+    return this.#sequenceByCode(TERMINAL_KEY) === undefined ? 'later' : 'never';
+  }
+
+  /** What was derived of an end from outside no code stated. */
+  #sequenceByCode(key: string): number | undefined {
+    const expected = this.#expected.get(key);
+    return expected?.isDerived ? undefined : expected?.sequence;
   }
 
   #sequenceOf(key: string): number | undefined {

@@ -109,6 +109,8 @@ export class Player {
     this.atMs = atMs;
     this.whenStated = whenStated;
     this.#begins = new Set(began);
+    // A segment starts what was left to it before its stimuli come; only a cancel by message comes first (fork.ts).
+    if (begins && this.waits.settleForSource()) await nothingMoves();
     this.tell(stimuli, begins === true);
     // A segment that begins waits for nothing that is over.
     if (begins) this.segment++;

@@ -146,7 +146,8 @@ function waitForSource(
     const isNone = when.every((it) => it === 'never');
     return !run.ending && !when.includes('by-now') && (waitsIfNone || !isNone);
   };
-  return isHeld() ? uncancelled(() => player.waits.until(() => !isHeld())) : undefined;
+  if (!isHeld()) return undefined;
+  return uncancelled(() => player.waits.until(() => !isHeld(), { isForSource: true }));
 }
 
 interface Limited {

@@ -9,6 +9,8 @@ export interface GoOn {
 interface Wait {
   /** Of the run itself, and of none of its frames. */
   readonly isOfRun: boolean;
+  /** For what its source stated (Steps.waitForSource). */
+  readonly isForSource: boolean;
   readonly deadlineMs: number | undefined;
   readonly ready: () => boolean;
   /** Takes the wait off. */
@@ -25,6 +27,7 @@ interface Timer {
 interface WaitOptions {
   readonly deadlineMs?: number | undefined;
   readonly isOfRun?: boolean;
+  readonly isForSource?: boolean;
 }
 
 export class RecordedWaits {
@@ -52,11 +55,11 @@ export class RecordedWaits {
   /** Rejects when the scope is cancelled. */
   until(
     ready: () => boolean,
-    { deadlineMs, isOfRun = false }: WaitOptions = {},
+    { deadlineMs, isOfRun = false, isForSource = false }: WaitOptions = {},
   ): Promise<true | GoOn> {
     return new Promise((resolve, reject) => {
       const wait: Wait = {
-        ...{ isOfRun, deadlineMs, ready },
+        ...{ isOfRun, isForSource, deadlineMs, ready },
         settle: (as) => {
           if (this.#waits.delete(wait)) resolve(as);
         },
@@ -89,7 +92,16 @@ export class RecordedWaits {
 
   /** False: nothing was. */
   settleReady(): boolean {
-    const ready = [...this.#waits].filter((wait) => wait.ready());
+    return this.#settle([...this.#waits]);
+  }
+
+  /** False: none was. */
+  settleForSource(): boolean {
+    return this.#settle([...this.#waits].filter(({ isForSource }) => isForSource));
+  }
+
+  #settle(waits: readonly Wait[]): boolean {
+    const ready = waits.filter((wait) => wait.ready());
     for (const wait of ready) wait.settle(true);
     return ready.length > 0;
   }

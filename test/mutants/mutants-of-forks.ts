@@ -91,10 +91,20 @@ export const OF_FORKS: readonly Row[] = [
     106,
     [
       'workflows/comparison.ts',
-      "next < this.length ? 'never' : 'later'",
-      "true ? 'never' : 'later'",
+      "=== undefined ? 'later' : 'never'",
+      "=== undefined ? 'never' : 'never'",
     ],
     [OFFLINE, 'a fork of a run that waited for a task with room'],
+  ],
+  [
+    106,
+    ['workflows/comparison.ts', 'expected?.isDerived ? undefined : expected', 'expected'],
+    ['test/workflows/comparison.test.ts', 'one that was ended from outside'],
+  ],
+  [
+    106,
+    ['workflows/recorded-player.ts', 'begins && this.waits.settleForSource()', 'false'],
+    [OFFLINE, 'starts before a cancel request'],
   ],
   [
     106,

@@ -13,8 +13,7 @@ it.each([
   ['node.started|a', 1, 'by-now'],
   ['node.started|b', 1, 'later'],
   ['node.started|b', 2, 'by-now'],
-  ['node.started|c', 1, 'never'],
-  ['node.started|c', 2, 'later'],
+  ['node.started|c', 1, 'later'],
 ])('%s, where the entry %i is the first that is not stated yet: %s', (key, next, when) => {
   const entries = [entryOf('node.started|a'), entryOf('node.started|b')];
   expect(new Comparison('run-fork', { fork: FORK, entries }).whenStated(key, next)).toBe(when);
@@ -23,4 +22,14 @@ it.each([
 it('a source that has ended states nothing later', () => {
   const comparison = new Comparison('run-fork', { fork: FORK, entries: [entryOf('terminal')] });
   expect(comparison.whenStated('node.started|c', 1)).toBe('never');
+});
+
+it('one that was ended from outside stated neither its end nor what was closed with it', () => {
+  const derived = ['node.failed|a', 'terminal'].map((key) => ({
+    ...entryOf(key),
+    isDerived: true as const,
+  }));
+  const comparison = new Comparison('run-fork', { fork: FORK, entries: derived });
+  expect(comparison.whenStated('node.failed|a', 2)).toBe('later');
+  expect(comparison.whenStated('node.completed|a', 2)).toBe('later');
 });

@@ -151,13 +151,35 @@ it.each(['cancel', 'pause'] as const)(
   },
 );
 
-it('[I106] a fork of a run that waited for a task with room when it was forked', async () => {
-  const [runId, text] = ['run-room', 'x'.repeat(30 * 1024)];
-  const sets = Array.from({ length: 70 }, (_, index) =>
-    node(`n${index}`, 'core.setVariable', { config: { variableName: 'text', value: text } }),
+/** Nodes without steps that fill several workflow tasks. */
+function crowd(runId: string, more: Partial<RunInput> = {}): RunInput {
+  const ids = Array.from({ length: 28 }, (_, index) => `n${index}`);
+  const sets = ids.map((id) =>
+    node(id, 'core.setVariable', {
+      config: { variableName: 'text' },
+      inputs: { value: { type: 'variable', variableName: 'text' } },
+    }),
   );
-  const variables = [{ name: 'text', type: 'string' as const, defaultValue: '' }];
-  const input = runInput(chain('room', sets, { variables }), { runId });
+  const text = 'x'.repeat(30 * 1024);
+  const variables = [{ name: 'text', type: 'string' as const, defaultValue: text }];
+  return runInput(chain('crowd', sets, { variables }), { runId, ...more });
+}
+
+it('[I106] a node that was left to the next segment starts before a cancel request that came with it', async () => {
+  const input = crowd('run-left', { forceContinueAsNewAfter: 5 });
+  // By its seed the second segment begins at 80 ms, 5 ms after the first one ended.
+  const messages = [{ afterMs: 79, message: 'cancel-request' as const }];
+  const source = await playCase(isolate, 'left25', { input, messages, isUndisturbed: true });
+  const recording = recordingOf(source.histories, source.rows);
+  const { position = 0, stimuli } = recording.batches.find((it, at) => at > 0 && it.begins) ?? {};
+  expect(stimuli).toEqual([{ kind: 'cancel-requested' }]);
+  expect(recording.entries[position]?.type).toBe('node.started');
+  expect((await replayed(input, recording)).difference).toBeUndefined();
+});
+
+it('[I106] a fork of a run that waited for a task with room when it was forked', async () => {
+  const runId = 'run-room';
+  const input = crowd(runId);
   const source = await playCase(isolate, 'room', { input, isUndisturbed: true });
   const { entries, batches } = livedBy(runId, recordingOf(source.histories, source.rows));
   const borders = batches.slice(1).map(({ position }) => position);
@@ -183,7 +205,8 @@ describe('what differs is found, with both sides', () => {
     at = source.rows.findIndex(({ type }) => type === 'node.completed' || type === 'node.failed');
   });
 
-  const of = (entries: readonly RecordedEntry[]) => replayed(generatedInput(SEED), { ...whole, entries });
+  const of = (entries: readonly RecordedEntry[]) =>
+    replayed(generatedInput(SEED), { ...whole, entries });
   const changed = (change: Partial<RecordedEntry>) =>
     of(source.rows.map((entry, index) => (index === at ? { ...entry, ...change } : entry)));
   const side = () => {

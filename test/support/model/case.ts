@@ -78,7 +78,8 @@ export interface Called {
 export interface TimedMessage {
   /** From its start on. */
   readonly afterMs: number;
-  readonly message: { readonly kind: keyof typeof MESSAGES };
+  /** Or Temporal's own request, which is no message. */
+  readonly message: { readonly kind: keyof typeof MESSAGES } | 'cancel-request';
 }
 
 /** How a case differs from what its seed says. */
@@ -137,7 +138,11 @@ class GeneratedCase implements World {
     const parent = { seed, runId: input.runId, forked: options.forkedKin };
     this.#family = openFamily(parent, this.#agenda, (childRunId) => this.#childEnded(childRunId));
     for (const [number, { afterMs, message }] of (options.messages ?? []).entries())
-      this.#later(afterMs, () => this.#send(`message-${number}`, message));
+      this.#later(afterMs, () =>
+        message === 'cancel-request'
+          ? this.#intervene(message)
+          : this.#send(`message-${number}`, message),
+      );
   }
 
   begin = (activity: Parameters<World['begin']>[0]) => {
