@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { TYPESCRIPT } from '../src/system/compiled.ts';
 import { createRedactor } from '../src/rules/redaction.ts';
 import { createCore } from '../src/opensentience/core.ts';
 import type { Core, SessionCall } from '../src/opensentience/parts.ts';
@@ -37,7 +38,7 @@ export interface BenchCore {
 async function writeManifests(dir: string, launched: string, attached: readonly string[]) {
   const launch = {
     command: process.execPath,
-    args: ['--import', import.meta.resolve('tsx'), AGENT_FILE],
+    args: ['--import', TYPESCRIPT, AGENT_FILE],
     env: { BENCH_AGENT_ID: launched },
   };
   const manifests = [
@@ -83,7 +84,7 @@ export async function startBenchCore(
     async attach() {
       const order: CrowdOrder = await Promise.all(attached.map((id) => credentialsOf(host, id)));
       const crowd = fork(CROWD_FILE, {
-        execArgv: ['--import', 'tsx'],
+        execArgv: ['--import', TYPESCRIPT],
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       });
       const gone = once(crowd, 'exit');

@@ -1,8 +1,8 @@
 // The bench: the sections of its table (sections.ts) that are asked for, one after the other. It starts everything that it
 // measures and ends it again.
-import { availableParallelism, homedir, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism, totalmem } from 'node:os';
 import { installRuntime } from '../src/adapters/temporal/worker.ts';
+import { cacheFolder, openCacheFolder } from '../src/app/cache-folder.js';
 import { benchLogger } from './closing.ts';
 import { benchParts, type Parts, type PartsOptions } from './parts.ts';
 import type { BenchReport } from './report.ts';
@@ -19,7 +19,9 @@ export interface BenchOptions extends Omit<PartsOptions, 'cacheDir'> {
 }
 
 function defaultCacheDir(): string {
-  return join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'openwop-temporal');
+  const folder = cacheFolder((name) => process.env[name]);
+  openCacheFolder(folder);
+  return folder;
 }
 
 /** Ends what it started when `options.closing` is closed. */

@@ -2,6 +2,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { TYPESCRIPT } from '../src/system/compiled.ts';
 import type { Closing } from './closing.ts';
 import type { ReadAnswer, ReadFrame, ReadOrder } from './sse-reader.ts';
 
@@ -15,7 +16,7 @@ export interface ReaderProcess {
 
 export function startReader(closing: Closing): ReaderProcess {
   const child = fork(READER, {
-    execArgv: ['--import', 'tsx'],
+    execArgv: ['--import', TYPESCRIPT],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const stop = async () => {

@@ -48,7 +48,7 @@ const ROOMS: Record<string, Room> = {
     node: true,
   },
   'src/ports': { types: [...SHAPES, 'src/rules', '@temporalio/proto'] },
-  'src/system': { node: true },
+  'src/system': { packages: ['tsx'], node: true },
   'src/translate': { rooms: ['src/rules'], types: ['src/ports', '@temporalio/proto'] },
   'src/log': {
     rooms: ['src/rules', 'src/ports', 'src/translate', 'src/system'],
@@ -320,10 +320,31 @@ describe('names and words', () => {
     expect(files.filter(({ text }) => later.test(text)).map(({ path }) => path)).toEqual([]);
   });
   it('only src/app reads the environment', () => {
+    // One variable is set, for a package that reads it.
+    const reads = /process\.env(?!\.TSX_DISABLE_CACHE = )/;
     const readers = product.filter(
-      ({ path, text }) => !path.startsWith('src/app/') && text.includes('process.env'),
+      ({ path, text }) => !path.startsWith('src/app/') && reads.test(text),
     );
     expect(readers.map(({ path }) => path)).toEqual([]);
+  });
+  it('[I107] TypeScript runs by src/system/typescript.js alone, whose cache is off', () => {
+    const byTsx = /--import[ =]tsx|'--import', 'tsx|"--import", "tsx/;
+    const strays = repositoryFiles('.').filter(
+      (path) =>
+        !/^(test\/mutants\/|test\/tidy|package-lock)/.test(path) &&
+        byTsx.test(readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')),
+    );
+    expect(strays).toEqual([]);
+  });
+  it('[I107] the tools that keep compiled code in the temporary folder do not', () => {
+    const { scripts } = JSON.parse(
+      readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+    ) as { scripts: Record<string, string> };
+    const tools = Object.values(scripts).filter((script) => !script.includes('node '));
+    const keeps = /^NODE_DISABLE_COMPILE_CACHE=1 (tsc|eslint|prettier) |^JITI_FS_CACHE=false knip /;
+    expect(tools.filter((script) => !keeps.test(`${script} `))).toEqual([
+      expect.stringMatching(/^npm run -s types && /),
+    ]);
   });
   // [I44]
   it('workflow code reaches time, the world and people through live Steps alone (architecture §4)', () => {

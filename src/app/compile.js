@@ -1,5 +1,5 @@
-// Programs as JavaScript: each is made once for a content of the sources and kept in the cache folder, beside the
-// threads that it starts. Packages stay where they are.
+// Programs as JavaScript: each is made once for a content of the sources and kept in the cache folder, beside the threads
+// and processes that it starts. Packages stay where they are.
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync, utimesSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -11,8 +11,11 @@ import { fileURLToPath, pathToFileURL, URL } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** All that a program is made of: a change anywhere here is another program. */
 const SOURCES = ['src', 'workflows', 'activities', 'schemas'];
-/** Modules that begin a thread (src/system/compiled.ts). */
-const THREADS = ['src/adapters/postgres/pglite-worker.ts'];
+/** Modules with which a thread or a process of a program begins (src/system/compiled.ts). */
+const ENTRIES = [
+  'src/adapters/postgres/pglite-worker.ts',
+  'src/adapters/temporal/bundle-process.ts',
+];
 /** A program, or what is made of one: nothing else in the cache folder is ours. */
 const NAME = /^program-[0-9a-f]{32}(\.\d+\.[0-9a-f]{8})?$/;
 /** Lists the files that a program consists of: of each its length, a space and its path, which is as our sources' are. */
@@ -108,13 +111,13 @@ async function moveEach(draft, folder) {
 }
 
 /**
- * Makes one file of each entry point and each thread, where its source lies from the top of the project.
+ * Makes one file of each entry point and of each thread and process, where its source lies from the top of the project.
  * @param {{ entryPoints: string[], outdir: string, folder?: string }} options absolute paths; `folder`: where the files
  *   are when they run, `outdir` when it is left out
  */
 export async function compile({ entryPoints, outdir, folder = outdir }) {
   const { build } = await import('esbuild');
-  const sources = [...entryPoints, ...THREADS.map((path) => join(ROOT, path))];
+  const sources = [...entryPoints, ...ENTRIES.map((path) => join(ROOT, path))];
   await build({
     // By their places in the project: whatever the folders above are called, esbuild takes none of it for a pattern, and
     // names its files as their sources are named.

@@ -4,8 +4,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { cacheFolder } from './cache-folder.js';
+import { cacheFolder, openCacheFolder } from './cache-folder.js';
 import { compiled } from './compile.js';
+
+/** Of a mode: the group and everybody may write. */
+const OTHERS_WRITE = 0o022;
 
 const [, , program = ''] = process.argv;
 const source = join(import.meta.dirname, `${program}.ts`);
@@ -17,8 +20,19 @@ if (!/^[a-z-]+$/.test(program) || !existsSync(source)) {
 process.argv.splice(1, 2, source);
 // Where an error tells a line, it is the source's.
 process.setSourceMapsEnabled(true);
+// What it makes nobody else may change: its own programs are among it.
+process.umask(process.umask(OTHERS_WRITE) | OTHERS_WRITE);
 const folder = cacheFolder((name) => process.env[name]?.trim() || undefined);
-await import(await compiled(program, folder).catch(giveUp));
+await import(await ready(program, folder).catch(giveUp));
+
+/**
+ * @param {string} name
+ * @param {string} cacheDir
+ */
+async function ready(name, cacheDir) {
+  openCacheFolder(cacheDir);
+  return compiled(name, cacheDir);
+}
 
 /**
  * What the system refuses, in a sentence; a fault of ours with its stack.
@@ -29,7 +43,7 @@ function giveUp(error) {
   const { code, message } = /** @type {Error & { code?: string }} */ (error);
   if (code === undefined) throw error;
   process.stderr.write(
-    `Programs cannot be kept in ${folder} (${message}): name a folder that can be written by OPENWOP_CACHE_DIR.\n`,
+    `Programs cannot be kept in ${folder} (${message}). Set OPENWOP_CACHE_DIR to a folder that you can write, and nobody else.\n`,
   );
   process.exit(1);
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
+import { TYPESCRIPT } from '../../src/system/compiled.ts';
 import { agent, tool, type AgentOptions, type Reconnect } from '../../src/agent-sdk/index.ts';
 import { startScriptedCore } from '../support/opensentience/scripted-core.ts';
 import { attach, surroundingsOf, TOKEN, type Attached } from './attached.ts';
@@ -152,12 +153,17 @@ describe('a lost connection', () => {
 describe('a process of its own', () => {
   const hello = fileURLToPath(new URL('./hello-agent.ts', import.meta.url));
   const launch = (socket: string, [file, cwd]: readonly [string, string?] = [hello]) => {
+    const loader = cwd === undefined ? TYPESCRIPT : 'openwop-temporal/typescript';
     const env = {
       ...process.env,
       OPENSENTIENCE_SOCKET: socket,
       OPENSENTIENCE_SESSION_TOKEN: TOKEN,
     };
-    const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd, env, stdio: 'pipe' });
+    const child = spawn(process.execPath, ['--import', loader, file], {
+      cwd,
+      env,
+      stdio: 'pipe',
+    });
     let written = '';
     child.stdout.on('data', (chunk: Buffer) => (written += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (written += chunk.toString()));
@@ -183,11 +189,10 @@ describe('a process of its own', () => {
     const checkout = fileURLToPath(new URL('../..', import.meta.url));
     const readme = readFileSync(join(checkout, 'README.md'), 'utf8');
     const [, lines = ''] = /```ts\n(.*?)```/s.exec(readme) ?? [];
-    const [, file = ''] = /node --import tsx (\S+)`/.exec(readme) ?? [];
+    const [, file = ''] = /node --import openwop-temporal\/typescript (\S+)`/.exec(readme) ?? [];
     const folder = mkdtempSync(join(tmpdir(), 'openwop-agent-'));
     mkdirSync(join(folder, 'node_modules'));
     symlinkSync(checkout, join(folder, 'node_modules/openwop-temporal'));
-    symlinkSync(join(checkout, 'node_modules/tsx'), join(folder, 'node_modules/tsx'));
     writeFileSync(join(folder, file), lines);
     const core = await startScriptedCore();
     const { written, exit } = launch(core.socket, [file, folder]);

@@ -3,11 +3,13 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFileSync,
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -167,9 +169,32 @@ it('a cache that cannot be written is told in a sentence', async () => {
   await expect(failed).rejects.toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /^Programs cannot be kept in .*file \(.*\): name a folder .* OPENWOP_CACHE_DIR\.\n$/,
+      /^Programs cannot be kept in .*file \(.*\)\. Set OPENWOP_CACHE_DIR to a folder .*\.\n$/,
     ) as unknown,
   });
+});
+
+it('[I107] a cache that others may write is refused in a sentence, and what they put there does not run', async () => {
+  await help('shared');
+  chmodSync(join(folder, 'shared'), 0o777);
+  const refused = help('shared');
+  await expect(refused).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^Programs cannot be kept in .*shared \(others may put programs there: everybody may write in .*shared\)\. Set OPENWOP_CACHE_DIR to a folder that you can write, and nobody else\.\n$/,
+    ) as unknown,
+  });
+});
+
+it('[I107] what it makes others may not change, whatever the umask', async () => {
+  const launch = join(ROOT, 'src/app/launch.js');
+  mkdirSync(join(folder, 'open'), { mode: 0o755 });
+  const command = `umask 0; exec "${process.execPath}" "${launch}" openwop --help`;
+  await promisify(execFile)('/bin/sh', ['-c', command], { env: env('open') });
+  const files = readdirSync(join(folder, 'open'), { recursive: true, encoding: 'utf8' });
+  expect(files.length).toBeGreaterThan(1);
+  expect(files.filter((name) => statSync(join(folder, 'open', name)).mode & 0o022)).toEqual([]);
 });
 
 it('an error names the line of the source', async () => {

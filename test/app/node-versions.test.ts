@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TYPESCRIPT } from '../../src/system/compiled.ts';
 import { recordProcess } from '../../src/system/processes.ts';
 import { apiClient, until } from '../support/host.ts';
 import { patient } from '../support/machine.ts';
@@ -160,7 +161,7 @@ describe.each(testedNodes())('Node $version', ({ version, major, obtain }) => {
   it.each(cases)(
     'a workflow task above its limit of time fails alone, in a thread for $kind, NODE_OPTIONS=$option',
     async ({ option, kind }) => {
-      const program = ['--import', 'tsx', THREAD_PROGRAM, kind];
+      const program = ['--import', TYPESCRIPT, THREAD_PROGRAM, kind];
       const { stdout, stderr } = await promisify(execFile)(node, program, {
         cwd: ROOT,
         env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_OPTIONS: option },

@@ -4,6 +4,7 @@
 import { OF_EFFECTS } from './mutants-of-effects.ts';
 import { OF_APPENDS } from './mutants-of-appends.ts';
 import { OF_BUILDS } from './mutants-of-builds.ts';
+import { OF_DOORS } from './mutants-of-doors.ts';
 import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
@@ -509,20 +510,6 @@ const ROWS: readonly Row[] = [
     [OF_STORES, 'what a list tells of a run is what its snapshot tells'],
   ],
   [
-    58,
-    [
-      'src/adapters/postgres/page-session-store.ts',
-      'DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2 RETURNING tenant_id',
-      'SELECT tenant_id FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2',
-    ],
-    [OF_STORES, 'a link that signs in does so once'],
-  ],
-  [
-    59,
-    ['src/app/environment.ts', 'this.fileSecrets.push({ id: name, value: read.value });', ''],
-    ['test/app/config.test.ts', 'a key in a file that its user alone may read'],
-  ],
-  [
     60,
     ['src/pages/start-form.ts', "sensitive ? '' : (model.form", '(model.form'],
     ['test/pages/start-form.test.ts', 'a sensitive value is never in the page'],
@@ -579,6 +566,7 @@ const ROWS: readonly Row[] = [
   ...OF_FORKS,
   ...OF_BUILDS,
   ...OF_APPENDS,
+  ...OF_DOORS,
   ...OF_ERASURE,
   ...OF_EFFECTS,
   ...OF_ROWS,

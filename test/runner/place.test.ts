@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { TYPESCRIPT } from '../../src/system/compiled.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ROOT } from '../support/root.ts';
 import { sweepPlaces } from './place.ts';
@@ -37,7 +38,7 @@ interface Running {
 
 /** Runs a program until it has said where. */
 async function run(program: string, base: string): Promise<Running> {
-  const args = ['--import', 'tsx', '--input-type=module', '-e', program];
+  const args = ['--import', TYPESCRIPT, '--input-type=module', '-e', program];
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -24,6 +24,8 @@ const FILES_MS = 120_000;
 const KEPT = join(CACHE_DIR, 'quick');
 const MAX_BYTES = 2 ** 26;
 const run = promisify(execFile);
+/** No compiled code in the temporary folder, which others may write. */
+const WITHOUT_CACHE = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' };
 
 type Check = readonly [name: string, command: readonly string[]];
 
@@ -48,7 +50,12 @@ type Said = { readonly fault: string } | { readonly left: string } | undefined;
 async function check([name, [program = '', ...args]]: Check, limitMs: number): Promise<Said> {
   const path = join(ROOT, 'node_modules/.bin', program);
   try {
-    await run(path, args, { cwd: ROOT, maxBuffer: MAX_BYTES, timeout: limitMs });
+    await run(path, args, {
+      cwd: ROOT,
+      env: WITHOUT_CACHE,
+      maxBuffer: MAX_BYTES,
+      timeout: limitMs,
+    });
     return undefined;
   } catch (error) {
     const { stdout, stderr, killed } = error as { stdout: string; stderr: string; killed: boolean };

@@ -1,4 +1,4 @@
-// Makes a PGlite folder with this tree's migrations: `node --import tsx <this> <folder> <cache>`. A process of its own,
+// Makes a PGlite folder with this tree's migrations: its arguments are the folder and the cache. A process of its own,
 // since vitest's global setup cannot resolve what the database's thread imports.
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';

@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { TYPESCRIPT } from '../../src/system/compiled.ts';
 import { compile } from '../../src/app/compile.js';
 import { MIGRATED, migratedFolder, PROGRAMS } from './prepared.ts';
 import { patient } from './machine.ts';
@@ -35,7 +36,7 @@ export async function prepareDatabase(cacheDir: string): Promise<void> {
   removeOld(cacheDir);
   const draft = `${ready}.${randomBytes(4).toString('hex')}`;
   const program = fileURLToPath(new URL('./migrated-database.ts', import.meta.url));
-  await run(process.execPath, ['--import', 'tsx', program, draft, cacheDir], {
+  await run(process.execPath, ['--import', TYPESCRIPT, program, draft, cacheDir], {
     timeout: patient(INIT_LIMIT_MS),
   });
   try {

@@ -7,8 +7,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { TYPESCRIPT } from '../../src/system/compiled.ts';
 import { count } from '../runner/spending.ts';
 import { ROOT } from './root.ts';
 
@@ -26,15 +27,14 @@ export const PROGRAMS = [
   '../adapters/postgres-writer.ts',
 ];
 const { resolve } = createRequire(import.meta.url);
-const TSX = pathToFileURL(resolve('tsx')).href;
 const run = promisify(execFile);
 
-/** Arguments for node that run a program of PROGRAMS: as a bundle where there is one, else by tsx. */
+/** Arguments for node that run a program of PROGRAMS: as a bundle where there is one, else from its source. */
 export function programArgs(script: URL): readonly string[] {
   count('program');
   const path = fileURLToPath(script);
   const folder = process.env[PROGRAMS_VARIABLE];
-  if (folder === undefined) return ['--import', TSX, path];
+  if (folder === undefined) return ['--import', TYPESCRIPT, path];
   const bundle = join(folder, relative(ROOT, path).replace(/\.ts$/, '.mjs'));
   if (!existsSync(bundle)) throw new Error(`${path} is not one of the prepared programs`);
   return ['--enable-source-maps', bundle];

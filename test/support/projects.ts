@@ -36,6 +36,7 @@ const PURE = [
   'workflows/journal.test.ts',
   'workflows/segments.test.ts',
   // Without HTTP.
+  'app/cache-folder.test.ts',
   'facade/access.test.ts',
   'facade/input.test.ts',
   'facade/sign-in-attempts.test.ts',
@@ -74,6 +75,7 @@ const PROCESSES = [
   'app/commands.test.ts',
   'app/host.test.ts',
   'app/launch.test.ts',
+  'app/loader-cache.test.ts',
   'app/node-versions.test.ts',
   'app/rebuild.test.ts',
   'faults',

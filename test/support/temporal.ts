@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
+import { openCacheFolder } from '../../src/app/cache-folder.js';
 import { readConfig } from '../../src/app/config.ts';
 import { obtainDevServer } from '../../src/adapters/temporal/dev-server.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
@@ -20,6 +21,7 @@ const { cacheDir, temporalDownload } = readConfig({
 });
 /** Where binaries, jars and bundles are kept between runs: what `npm start` obtained, tests need not obtain again. */
 export const CACHE_DIR = cacheDir;
+openCacheFolder(CACHE_DIR);
 /** By the ways of `npm start`. */
 export const PROGRAM = { cacheDir, downloadService: temporalDownload, env: process.env };
 const DAY_SECONDS = 24 * 3600;

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import type { Logger } from '../../ports/logger.ts';
-import { compiledThread } from '../../system/compiled.ts';
+import { compiledEntry } from '../../system/compiled.ts';
 import { within } from '../../system/time.ts';
 import {
   committable,
@@ -22,15 +22,17 @@ import type { PgliteCommand, PgliteNotice, PgliteReply, PgliteRequest } from './
 const CLOSE_LIMIT_MS = 10_000;
 
 // Where the sources run themselves, the worker is TypeScript too, and its thread starts without a loader, also under
-// vitest. Modules are named by their full address: nothing may depend on the current folder.
+// vitest. Modules are named by their full address: nothing may depend on the current folder. The loader is for threads
+// what src/system/typescript.js is for processes.
 const WORKER_BOOT = `
   const { loader, module } = require('node:worker_threads').workerData;
+  process.env.TSX_DISABLE_CACHE = '1';
   const loaded = loader && import(loader).then(({ register }) => register());
   Promise.resolve(loaded).then(() => import(module));
 `;
 
 function workerModules(): { loader?: string; module: string } {
-  const module = compiledThread('src/adapters/postgres/pglite-worker.ts');
+  const module = compiledEntry('src/adapters/postgres/pglite-worker.ts');
   if (module !== undefined) return { module };
   return {
     loader: import.meta.resolve('tsx/esm/api'),

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { compiledEntry, TYPESCRIPT } from '../../system/compiled.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const BUNDLER = fileURLToPath(new URL('./bundle-process.ts', import.meta.url));
@@ -72,9 +73,14 @@ async function dropOldBundles(cacheDir: string): Promise<void> {
 }
 
 async function bundle(draft: string, failureConverterPath = ''): Promise<void> {
-  const args = ['--import', 'tsx', BUNDLER, draft, failureConverterPath];
+  const compiled = compiledEntry('src/adapters/temporal/bundle-process.ts');
+  const program =
+    compiled === undefined ? ['--import', TYPESCRIPT, BUNDLER] : [fileURLToPath(compiled)];
   try {
-    await run(process.execPath, args, { cwd: ROOT, timeout: BUNDLE_LIMIT_MS });
+    await run(process.execPath, [...program, draft, failureConverterPath], {
+      cwd: ROOT,
+      timeout: BUNDLE_LIMIT_MS,
+    });
   } catch (error) {
     const said = (error as { stderr?: string }).stderr ?? '';
     throw new Error(`the workflow code cannot be bundled: ${said}`, { cause: error });

@@ -96,6 +96,8 @@ function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record<string
     return value === undefined ? [] : [[name, value] as const];
   });
   return {
+    // Where its command starts tsx by itself (src/system/typescript.js).
+    TSX_DISABLE_CACHE: '1',
     ...Object.fromEntries(inherited),
     ...launch?.env,
     [SOCKET_VARIABLE]: options.socketPath,

@@ -85,6 +85,7 @@ describe('seed 004 §5.2: how an agent is started', () => {
     expect(said.env).toEqual({
       PATH: process.env.PATH,
       HOME: '/home/x',
+      TSX_DISABLE_CACHE: '1',
       OPENSENTIENCE_SOCKET: '/s.sock',
       OPENSENTIENCE_SESSION_TOKEN: '[token]',
       OPENSENTIENCE_AGENT_ID: 'com.example.a',
@@ -104,7 +105,7 @@ describe('seed 004 §5.2: how an agent is started', () => {
     await expect
       .poll(log)
       .toContain(
-        'MODE,OPENSENTIENCE_AGENT_ID,OPENSENTIENCE_SESSION_TOKEN,OPENSENTIENCE_SOCKET,OPENWOP_API_KEY',
+        'MODE,OPENSENTIENCE_AGENT_ID,OPENSENTIENCE_SESSION_TOKEN,OPENSENTIENCE_SOCKET,OPENWOP_API_KEY,TSX_DISABLE_CACHE',
       );
   });
   it.runIf(linux)('the token is in no argument list', async () => {

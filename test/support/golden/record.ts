@@ -1,4 +1,4 @@
-// Records runs of the real host into test/histories/recorded, and cohorts into recorded-cohorts beside it: `node --import tsx test/support/golden/record.ts`. What is
+// Records runs of the real host into test/histories/recorded, and cohorts into recorded-cohorts beside it: `npm run record`. What is
 // there is kept for ever (architecture §8); a name that exists is recorded anew only when its file was deleted first,
 // which only a release that no run outlives may do.
 import { existsSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
