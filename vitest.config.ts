@@ -32,6 +32,8 @@ const WITH_DATABASES = { globalSetup: ['test/support/setup-databases.ts'] };
 const SHARED = { isolate: false };
 
 export default defineConfig({
+  // No settings of PostCSS are looked for, in folders above: they are programs.
+  css: { postcss: {} },
   test: {
     pool: 'forks',
     // Files wait for timers, servers and each other's processes for half of their time: three share two cores. A lane of

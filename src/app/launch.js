@@ -7,9 +7,6 @@ import process from 'node:process';
 import { cacheFolder, openCacheFolder } from './cache-folder.js';
 import { compiled } from './compile.js';
 
-/** Of a mode: the group and everybody may write. */
-const OTHERS_WRITE = 0o022;
-
 const [, , program = ''] = process.argv;
 const source = join(import.meta.dirname, `${program}.ts`);
 if (!/^[a-z-]+$/.test(program) || !existsSync(source)) {
@@ -20,18 +17,19 @@ if (!/^[a-z-]+$/.test(program) || !existsSync(source)) {
 process.argv.splice(1, 2, source);
 // Where an error tells a line, it is the source's.
 process.setSourceMapsEnabled(true);
-// What it makes nobody else may change: its own programs are among it.
-process.umask(process.umask(OTHERS_WRITE) | OTHERS_WRITE);
-const folder = cacheFolder((name) => process.env[name]?.trim() || undefined);
-await import(await ready(program, folder).catch(giveUp));
+// What it makes is its user's alone: programs, data, logs, and what the programs that it starts make.
+process.umask(0o077);
+let folder = 'the cache folder';
+await import(await ready(program).catch(giveUp));
 
 /**
  * @param {string} name
- * @param {string} cacheDir
+ * @returns {Promise<string>} the address of the module to import
  */
-async function ready(name, cacheDir) {
-  openCacheFolder(cacheDir);
-  return compiled(name, cacheDir);
+async function ready(name) {
+  folder = cacheFolder((variable) => process.env[variable]?.trim() || undefined);
+  openCacheFolder(folder);
+  return compiled(name, folder);
 }
 
 /**

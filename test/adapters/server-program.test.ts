@@ -274,7 +274,7 @@ describe('architecture §7 the in-memory server is the last way', () => {
   const fakeMaven = (missing = 0) =>
     fakeProgram(
       join(folder, 'bin/mvn'),
-      `for word in "$@"; do case "$word" in -DoutputDirectory=*) out="\${word#*=}";; esac; done
+      `[ -d .mvn ] || exit 1; for word in "$@"; do case "$word" in -DoutputDirectory=*) out="\${word#*=}";; esac; done
 /bin/mkdir -p "$out"; i=${missing}; while [ $i -lt 30 ]; do : > "$out/$i.jar"; i=$((i+1)); done`,
     );
 

@@ -182,19 +182,19 @@ it('[I107] a cache that others may write is refused in a sentence, and what they
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(
-      /^Programs cannot be kept in .*shared \(others may put programs there: everybody may write in .*shared\)\. Set OPENWOP_CACHE_DIR to a folder that you can write, and nobody else\.\n$/,
+      /^Programs cannot be kept in .*shared \(others may put programs there: everybody may write in .*shared \(chmod go-w closes it\)\)\. Set OPENWOP_CACHE_DIR to a folder that you can write, and nobody else\.\n$/,
     ) as unknown,
   });
 });
 
-it('[I107] what it makes others may not change, whatever the umask', async () => {
+it('[I107] what it makes is for its user alone, whatever the umask', async () => {
   const launch = join(ROOT, 'src/app/launch.js');
   mkdirSync(join(folder, 'open'), { mode: 0o755 });
   const command = `umask 0; exec "${process.execPath}" "${launch}" openwop --help`;
   await promisify(execFile)('/bin/sh', ['-c', command], { env: env('open') });
   const files = readdirSync(join(folder, 'open'), { recursive: true, encoding: 'utf8' });
   expect(files.length).toBeGreaterThan(1);
-  expect(files.filter((name) => statSync(join(folder, 'open', name)).mode & 0o022)).toEqual([]);
+  expect(files.filter((name) => statSync(join(folder, 'open', name)).mode & 0o077)).toEqual([]);
 });
 
 it('an error names the line of the source', async () => {

@@ -1,14 +1,16 @@
 // No program of the product runs code from a folder that another user of the machine may write. tsx, which runs TypeScript,
 // keeps compiled sources in the temporary folder: each case fills that, puts code of its own into every file, sees that plain
-// tsx runs it, and then takes one of our ways in.
+// tsx runs it, and then takes one of our ways in. And tools read settings, which can be programs, in each folder above theirs.
 import { execFile } from 'node:child_process';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -45,7 +47,7 @@ interface Poisoned {
 }
 
 /** A temporary folder with what plain tsx kept of a program, each file of which says that it ran. */
-async function poisoned(...program: readonly string[]): Promise<Poisoned> {
+async function poison(...program: readonly string[]): Promise<Poisoned> {
   const place = mkdtempSync(join(places, 'place-'));
   const marker = join(place, 'marker');
   const plain = () =>
@@ -91,19 +93,19 @@ const SOURCE = join(ROOT, 'src/rules/ids.ts');
 
 describe('[I107] code that others put into the temporary folder is run', () => {
   it('by no script of package.json, whose loader this is', async () => {
-    const { place, hasRun } = await poisoned(SOURCE);
+    const { place, hasRun } = await poison(SOURCE);
     const env = environment(place);
     await run(process.execPath, ['--import', TYPESCRIPT, SOURCE], { cwd: ROOT, env });
     expect(hasRun()).toBe(false);
   });
   it('by no agent that names the loader as the README does', async () => {
-    const { place, hasRun } = await poisoned(SOURCE);
+    const { place, hasRun } = await poison(SOURCE);
     const args = ['--import', 'openwop-temporal/typescript', SOURCE];
     await run(process.execPath, args, { cwd: ROOT, env: environment(place) });
     expect(hasRun()).toBe(false);
   });
   it('by no agent that the host starts with a command of its own', async () => {
-    const { place, hasRun } = await poisoned(SOURCE);
+    const { place, hasRun } = await poison(SOURCE);
     const launch = { command: process.execPath, args: ['--import', TSX, SOURCE] };
     const agent = join(folder, 'agent');
     mkdirSync(agent);
@@ -123,7 +125,7 @@ describe('[I107] code that others put into the temporary folder is run', () => {
   });
   it('by no command', async () => {
     const program = join(ROOT, 'src/app/openwop.ts');
-    const { place, hasRun } = await poisoned(program, '--help');
+    const { place, hasRun } = await poison(program, '--help');
     const args = [join(ROOT, 'src/app/launch.js'), 'openwop', '--help'];
     const env = { ...environment(place), OPENWOP_CACHE_DIR: join(folder, 'commands') };
     const { stdout } = await run(process.execPath, args, { env });
@@ -131,7 +133,7 @@ describe('[I107] code that others put into the temporary folder is run', () => {
     expect(hasRun()).toBe(false);
   });
   it('by no bundler of workflow code, from its source or compiled', async () => {
-    const { place, hasRun } = await poisoned(join(ROOT, 'src/adapters/temporal/bundle-config.ts'));
+    const { place, hasRun } = await poison(join(ROOT, 'src/adapters/temporal/bundle-config.ts'));
     vi.stubEnv('TMPDIR', place);
     const { codePath } = await workflowBundle({ cacheDir: join(folder, 'bundles') });
     expect(hasRun()).toBe(false);
@@ -144,10 +146,64 @@ describe('[I107] code that others put into the temporary folder is run', () => {
     expect(readFileSync(draft, 'utf8') === readFileSync(codePath, 'utf8')).toBe(true);
   });
   it('by no thread of the database', async () => {
-    const { place, hasRun } = await poisoned(join(ROOT, 'src/adapters/postgres/pglite-folder.ts'));
+    const { place, hasRun } = await poison(join(ROOT, 'src/adapters/postgres/pglite-folder.ts'));
     vi.stubEnv('TMPDIR', place);
     const database = await openPglite(join(folder, 'data'), quietLogger);
     await database.close();
     expect(hasRun()).toBe(false);
+  });
+});
+
+/** Code that says that it ran, and what else a module needs. */
+const marking = (marker: string, more = '') =>
+  `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '');\n${more}`;
+
+describe('[I107] settings and modules that others put into a folder above are not used', () => {
+  it('by a program that the loader runs', async () => {
+    const place = mkdtempSync(join(places, 'above-'));
+    const marker = join(place, 'marker');
+    const inside = join(place, 'agent');
+    mkdirSync(inside);
+    const paths = { '@noble/hashes/sha2.js': ['./evil.cjs'] };
+    const settings = { compilerOptions: { baseUrl: '.', paths } };
+    writeFileSync(join(place, 'tsconfig.json'), JSON.stringify(settings));
+    writeFileSync(join(place, 'evil.cjs'), marking(marker, 'exports.sha256 = () => [];'));
+    const started = async (loader: string, env = {}) => {
+      rmSync(marker, { force: true });
+      const options = { cwd: inside, env: { PATH: process.env.PATH, ...env } };
+      await run(process.execPath, ['--import', loader, SOURCE], options).catch(() => undefined);
+      return existsSync(marker);
+    };
+    expect(await started(TSX)).toBe(true);
+    expect(await started(TYPESCRIPT)).toBe(false);
+    // Who names settings gets them.
+    const named = { TSX_TSCONFIG_PATH: join(place, 'tsconfig.json') };
+    expect(await started(TYPESCRIPT, named)).toBe(true);
+  });
+
+  it('by the bundler of workflow code, nor do they change what it makes', async () => {
+    const above = mkdtempSync(join(folder, 'above-'));
+    const project = join(above, 'project');
+    for (const each of ['src', 'workflows', 'activities', 'schemas', 'package.json'])
+      cpSync(join(ROOT, each), join(project, each), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(project, 'node_modules'));
+    const marker = join(above, 'marker');
+    const bundle = async () => {
+      const draft = join(above, 'draft.js');
+      const program = join(project, 'src/adapters/temporal/bundle-process.ts');
+      await run(process.execPath, ['--import', TYPESCRIPT, program, draft, ''], { cwd: project });
+      return readFileSync(draft, 'utf8');
+    };
+    const before = await bundle();
+    const packages = join(above, 'node_modules');
+    const browsers = join(packages, 'browserslist-config-evil');
+    const temporal = join(packages, '@temporalio/workflow/lib');
+    for (const path of [browsers, temporal]) mkdirSync(path, { recursive: true });
+    writeFileSync(join(above, '.browserslistrc'), 'extends browserslist-config-evil\n');
+    writeFileSync(join(browsers, 'index.js'), marking(marker, "module.exports = ['ie 11'];"));
+    for (const name of ['global-overrides.ts', 'worker-interface.ts'])
+      writeFileSync(join(temporal, name), 'export const evil = 1;\n');
+    expect((await bundle()) === before).toBe(true);
+    expect(existsSync(marker)).toBe(false);
   });
 });

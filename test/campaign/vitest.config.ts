@@ -7,6 +7,7 @@ const test = { ...base.test, projects: undefined };
 
 export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
+  css: base.css,
   test: {
     ...test,
     name: 'campaign',

@@ -7,6 +7,7 @@ import { POLL } from '../support/waiting.ts';
 
 export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
+  css: { postcss: {} },
   test: {
     include: [ALL_TESTS],
     setupFiles: ['test/support/each-file.ts'],

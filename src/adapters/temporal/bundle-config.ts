@@ -18,5 +18,12 @@ export const inOneScope: Bundling = (config) => {
   if (compilers.length === 0) throw new Error('the SDK compiles workflow code in another way now');
   for (const compiler of compilers) compiler.target = TARGET;
   const optimization = { ...config.optimization, concatenateModules: true };
-  return { ...config, optimization: { ...optimization, providedExports: true, usedExports: true } };
+  return {
+    ...config,
+    // Not what a file for browsers says that lies in a folder above.
+    target: 'web',
+    // Nor a package in one: the SDK prefers `x.ts`, however far above, to the `x.js` that a package names.
+    resolve: { ...config.resolve, extensionAlias: {} },
+    optimization: { ...optimization, providedExports: true, usedExports: true },
+  };
 };

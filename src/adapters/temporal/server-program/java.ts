@@ -1,6 +1,6 @@
 // Temporal's test server in Java, out of Maven Central, behind a main of ours (dev-server/in-memory/): in memory, without visibility and without namespaces of its own
 // (architecture §7). Where nothing else can be had it lets a host be tried; tests of workflow code skip time with it.
-import { chmod, copyFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findOnPath, isExecutable, runProgram } from '../../../system/programs.ts';
 import {
@@ -56,6 +56,8 @@ function make(
   { java, maven, sources, folder }: Making,
 ): Promise<void> {
   return inFreshFolder(cacheDir, 'fetch', async (fresh) => {
+    // Maven looks for its own settings here and in each folder above, and takes the first.
+    await mkdir(join(fresh, '.mvn'));
     for (const part of PARTS) await copyFile(join(sources, part), join(fresh, part));
     const lib = join(fresh, 'lib');
     const goal = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime'];
