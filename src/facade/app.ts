@@ -14,6 +14,7 @@ import { createPageSessions } from './page-sessions.ts';
 import { pagesRouter } from './pages/router.ts';
 import { routesOf } from './route-table.ts';
 import { createSeams } from './seams/index.ts';
+import { createWrongKeys } from './wrong-keys.ts';
 import { createStreamRegistry, MAX_STREAMS_PER_KEY } from './stream-registry.ts';
 
 export interface Facade {
@@ -29,7 +30,8 @@ export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade 
   const maxPerKey = config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY;
   const streams = createStreamRegistry({ maxPerKey, slowClientMs: config.slowClientMs, logger });
   const sessions = createPageSessions(deps.stores.pageSessions, config);
-  const gate = createGate(config.apiKey, sessions);
+  const wrongKeys = createWrongKeys(logger);
+  const gate = createGate(config.apiKey, sessions, wrongKeys);
   let draining = false;
   const app = express();
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing');
@@ -39,7 +41,7 @@ export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade 
   for (const { prefix } of majors) app.use(`${prefix}/packs`, noPacks);
   const routes = routesOf(served, { streams, sessions, majors, isDraining: () => draining });
   mountRoutes(app, { ...served, gate, majors }, [...routes, ...(seams?.routes ?? [])]);
-  app.use(pagesRouter(served, { sessions, streams }));
+  app.use(pagesRouter(served, { sessions, streams, wrongKeys }));
   app.use(lastResort);
   app.use(errorHandler(logger));
   return {

@@ -13,13 +13,6 @@ const FORM_BYTES = 512 * 1024;
 /** Fields of such a form. */
 const FORM_FIELDS = 2_000;
 
-const readJsonBytes = bytesUpTo(REQUEST_BODY_BYTES);
-const readFormBytes = bytesUpTo(FORM_BYTES);
-
-function bytesUpTo(limit: number): ReturnType<typeof express.raw> {
-  return express.raw({ limit, inflate: false, type: () => true });
-}
-
 /** Bytes that are no text would be read as replacement characters: another value. A byte order mark is none of the text. */
 function textOf(bytes: Uint8Array): string {
   try {
@@ -39,11 +32,12 @@ function mustBeEscapedText(form: string): void {
   }
 }
 
-function read(
-  parser: ReturnType<typeof bytesUpTo>,
-  request: Request,
-  response: Response,
-): Promise<Buffer> {
+/** What is said to be too large is refused unread: the parser would read all of it first. */
+function read(limit: number, request: Request, response: Response): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > limit)
+    throw new HostError('payload_too_large', { limit });
+  if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
+  const parser = express.raw({ limit, inflate: false, type: () => true });
   return new Promise((resolve, reject) => {
     parser(request, response, (error?: unknown) => {
       if (error) reject(error instanceof Error ? error : new Error('the body could not be read'));
@@ -77,7 +71,7 @@ export async function readJsonBody(
   // JSON between systems is UTF-8 (RFC 8259 §8.1).
   if (mediaType(request) !== 'application/json' || charset(request) !== 'utf-8')
     throw new HostError('unsupported_media_type', { reason: 'the body must be JSON in UTF-8' });
-  const bytes = await read(readJsonBytes, request, response);
+  const bytes = await read(REQUEST_BODY_BYTES, request, response);
   if (bytes.length === 0) return undefined;
   const body = readJson(textOf(bytes), BODY_DEPTH);
   if (!body.ok)
@@ -86,14 +80,18 @@ export async function readJsonBody(
   return body.value;
 }
 
-/** A form of a page: the last value of each field. What is larger is refused: a field that is lost would be another word. */
+/**
+ * A form of a page: the last value of each field. What is larger than `maxBytes` is refused, unread where its length is said:
+ * a field that is lost would be another word.
+ */
 export async function readForm(
   request: Request,
   response: Response,
+  maxBytes = FORM_BYTES,
 ): Promise<Readonly<Record<string, string>>> {
   if (mediaType(request) !== 'application/x-www-form-urlencoded' || charset(request) !== 'utf-8')
     throw new HostError('unsupported_media_type', { reason: 'the body must be a form in UTF-8' });
-  const sent = hasBody(request) ? textOf(await read(readFormBytes, request, response)) : '';
+  const sent = hasBody(request) ? textOf(await read(maxBytes, request, response)) : '';
   mustBeEscapedText(sent);
   const fields = [...new URLSearchParams(sent)];
   if (fields.length > FORM_FIELDS)

@@ -17,6 +17,11 @@ function hostName(header: string): string {
   return (match?.[1] ?? '').replace(/^\[|\]$/g, '').toLowerCase();
 }
 
+/** Node takes the first of them, and a proxy before it may take another (RFC 9112 §3.2). */
+function hostsIn(rawHeaders: readonly string[]): number {
+  return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+}
+
 /**
  * A server bound to loopback answers only to loopback names, its own and that of `publicUrl`, so that no web page can
  * reach it by a name of its own. A server bound elsewhere is named by its operator's DNS: nothing is checked.
@@ -29,6 +34,7 @@ export function hostCheck(boundHost: string, publicUrl: string | undefined): Req
     // The header itself, whatever a proxy says of it: a web page cannot choose it.
     const name = hostName(host ?? '');
     if (host === undefined && request.httpVersion === '1.1') next(invalid('Host', 'is required'));
+    else if (hostsIn(request.rawHeaders) > 1) next(invalid('Host', 'is there more than once'));
     else if (host !== undefined && name === '') next(invalid('Host', 'is not a host and a port'));
     else if (addressedHost(request) !== host && hostName(addressedHost(request) ?? '') === '')
       next(invalid('X-Forwarded-Host', 'is not a host and a port'));

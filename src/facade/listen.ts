@@ -1,7 +1,9 @@
 // The facade on a socket: limits against slow clients, and an orderly end (architecture §10).
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { createFacade } from './app.ts';
+import type { Logger } from '../ports/logger.ts';
+import { nowMs } from '../system/time.ts';
 import type { FacadeDeps } from './deps.ts';
 import { answerProtocolErrors } from './protocol-errors.ts';
 
@@ -15,6 +17,12 @@ const KEEP_ALIVE_MS = 65_000;
  * longest poll and the heartbeat of streams.
  */
 const SILENCE_MS = 120_000;
+/** Connections at once; one more closes those that are idle, and is refused itself. */
+const MAX_CONNECTIONS = 4_096;
+/** That connections are refused is logged once in this time, in ms. */
+const DROP_LINE_MS = 60_000;
+/** Clients that are too slow are looked for this often, in ms. */
+const CHECK_MS = 5_000;
 /** Requests that run when the server stops have this long to end, in ms. */
 const DRAIN_MS = 4_000;
 
@@ -33,19 +41,50 @@ export interface Listening {
 export async function listen(
   deps: FacadeDeps,
   address: { host: string; port: number },
-  { silenceMs }: { silenceMs: number } = { silenceMs: SILENCE_MS },
+  {
+    silenceMs = SILENCE_MS,
+    maxConnections = MAX_CONNECTIONS,
+  }: { readonly silenceMs?: number; readonly maxConnections?: number } = {},
 ): Promise<Listening> {
   const facade = createFacade(deps);
-  const limits = { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
+  const limits = {
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_MS,
+  };
   // A missing Host header, and an expectation of nobody's, are for the app to judge: Node's own refusals have no body.
   const server = createServer(
     { ...limits, keepAliveTimeout: KEEP_ALIVE_MS, requireHostHeader: false },
     facade.app,
   );
+  boundConnections(server, maxConnections, deps.logger);
   server.setTimeout(silenceMs);
   server.on('checkExpectation', facade.app);
+  // Whoever asks before sending a body is told to go on when it is read (body.ts), or that it is refused.
+  server.on('checkContinue', facade.app);
   answerProtocolErrors(server);
   return listenOn(server, address, () => facade.drain());
+}
+
+/** One connection too many is refused by Node; what has been answered and asks nothing makes room for the next. */
+function boundConnections(server: Server, maxConnections: number, logger: Logger): void {
+  let quietUntilMs = 0;
+  const idle = new Set<Socket>();
+  // Node takes a connection for idle while bytes of its last answer still wait in this process.
+  server.on('request', ({ socket }, response) => {
+    idle.delete(socket);
+    response.once('finish', () => {
+      if (!socket.destroyed) idle.add(socket);
+    });
+  });
+  server.on('connection', (socket) => socket.once('close', () => idle.delete(socket)));
+  server.maxConnections = maxConnections;
+  server.on('drop', () => {
+    for (const socket of idle) if (socket.writableLength === 0) socket.destroy();
+    if (nowMs() < quietUntilMs) return;
+    quietUntilMs = nowMs() + DROP_LINE_MS;
+    logger.warn('a connection was refused: there are as many as there may be', { maxConnections });
+  });
 }
 
 /** Binds the server; `drain` is called once it takes no new connections. */

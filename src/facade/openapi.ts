@@ -45,17 +45,16 @@ const OF_ALL: readonly ErrorCode[] = [
   'headers_too_large',
   'internal_error',
 ];
-const OF_SCOPE: readonly ErrorCode[] = ['unauthenticated', 'forbidden'];
+/** Wrong keys are counted, and the places of a key. */
+const OF_SCOPE: readonly ErrorCode[] = ['unauthenticated', 'rate_limited', 'forbidden'];
 const OF_RUN: readonly ErrorCode[] = [
   ...(['run_not_found', 'run_expired', 'service_unavailable'] as const),
   ...(['history_undecodable', 'key_unavailable'] as const),
 ];
 /** What a body may get, wanted or not. */
 const OF_BODIES: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
-/** Places of a key are counted. */
-const OF_STREAMS: readonly ErrorCode[] = ['rate_limited'];
 
-/** What the route declares, and what follows from its access, run, parameters, method and kind. */
+/** What the route declares, and what follows from its access, run, parameters and method. */
 function errorsOf(route: Route): readonly ErrorCode[] {
   return [
     ...new Set([
@@ -63,7 +62,6 @@ function errorsOf(route: Route): readonly ErrorCode[] {
       ...(route.about === 'run' ? OF_RUN : []),
       ...Object.values(route.parameters ?? {}).flatMap(({ errors = [] }) => errors),
       ...(route.errors ?? []),
-      ...(route.kind === 'stream' ? OF_STREAMS : []),
       ...OF_ALL,
       ...(route.method === 'post' ? OF_BODIES : []),
     ]),

@@ -17,7 +17,7 @@ import {
   SESSION_LIFE_MS,
   setCookies,
 } from './page-tokens.ts';
-import { addressedHost, isSecure } from './urls.ts';
+import { baseUrlOf, isSecure } from './urls.ts';
 
 const COOKIE = 'openwop_page';
 const RUN_SESSION = { kind: 'page-session', scopes: ['runs:read', 'approvals:respond'] } as const;
@@ -44,7 +44,10 @@ export interface PageSessions extends HostSessions {
    * there for its caller is for the reader to find out.
    */
   find(request: Request, runId: string): Promise<PageSession | undefined>;
-  /** A form that another site sends carries that site's Origin; `null` is no origin of ours. */
+  /**
+   * A form that another site sends carries that site's Origin; `null` is no origin of ours, nor is `https` one of a host that
+   * knows of no TLS, here or at a proxy.
+   */
   isOwnOrigin(request: Request): boolean;
 }
 
@@ -101,7 +104,10 @@ export function createPageSessions(
     isOwnOrigin(request) {
       const { origin } = request.headers;
       if (origin === undefined || origin === publicUrl) return true;
-      return URL.canParse(origin) && new URL(origin).host === addressedHost(request);
+      const own = baseUrlOf(request, undefined);
+      return (
+        URL.canParse(origin) && URL.canParse(own) && new URL(origin).origin === new URL(own).origin
+      );
     },
   };
 }

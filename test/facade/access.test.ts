@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import type { Request } from 'express';
 import { principalOf, subjectOf } from '../../src/rules/subject.ts';
 import { createGate } from '../../src/facade/auth.ts';
+import { createWrongKeys } from '../../src/facade/wrong-keys.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
 import type { Access } from '../../src/facade/route.ts';
 import { STREAM_RUN_EVENTS } from '../../src/facade/routes/events.ts';
 
@@ -17,14 +19,15 @@ const visitor = {
 };
 const looked: string[] = [];
 
-const gate = createGate(KEY, {
+const sessions: Parameters<typeof createGate>[1] = {
   async find({ headers }, runId) {
     looked.push(runId);
     return headers.cookie === `page=${runId}`
-      ? { caller: visitor, runId, csrfToken: 'unused', signedIn: false }
+      ? { caller: visitor, runId, csrfToken: 'unused' }
       : undefined;
   },
-});
+};
+const gate = createGate(KEY, sessions, createWrongKeys(quietLogger));
 
 function admit(access: Access, headers: Request['headers']): Promise<string> {
   const request = { headers, params: { runId: 'r1' } } as unknown as Request;

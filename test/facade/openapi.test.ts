@@ -163,7 +163,7 @@ describe('openapi.yaml: the document declares what is answered', () => {
     ['a parameter', 'get /v1/runs', 'get /v1/runs/{runId}/events', 'unsupported_stream_mode'],
     ['a parameter', 'get /v1/runs', 'post /v1/runs/{runId}/cancel', 'idempotency_key_mismatch'],
     ['the method', 'get /v1/runs', 'post /v1/runs/{runId}/cancel', 'payload_too_large'],
-    ['being a stream', 'get /v1/runs', 'get /v1/runs/{runId}/events/poll', 'rate_limited'],
+    ['access', 'get /healthz', 'get /v1/runs', 'rate_limited'],
   ])('the errors that follow from %s', (_from, without, having, code) => {
     const codesOf = (name: string): string => {
       const found = operations.find(({ method, path }) => `${method} ${path}` === name);

@@ -69,7 +69,7 @@ describe('architecture §10: the pages, asked otherwise', () => {
     const [earlier, now] = [await signIn(), await signIn()];
     const answer = await post(`/pages/start/noop?${FORM}`, now, { csrf: await csrfOf(earlier) });
     expect(answer.status).toBe(403);
-    expect(await answer.text()).toContain('you signed in anew since it was shown');
+    expect(await answer.text()).toContain('you signed in again since it was shown');
   });
 
   it.each(['%ff%fe', '%ed%a0%80', '%', '\xff'])(

@@ -39,7 +39,7 @@ const PURE = [
   'app/cache-folder.test.ts',
   'facade/access.test.ts',
   'facade/input.test.ts',
-  'facade/sign-in-attempts.test.ts',
+  'facade/wrong-key-counts.test.ts',
 ];
 /** Those that need a database, or a server of Java, and no Temporal dev server. */
 const STORES = [

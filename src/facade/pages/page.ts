@@ -10,6 +10,7 @@ import type { HostSession } from '../host-sessions.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import type { StreamRegistry } from '../stream-registry.ts';
 import { isCsrfToken } from '../page-tokens.ts';
+import type { WrongKeys } from '../wrong-keys.ts';
 
 export const HOME = '/pages';
 export const SIGN_IN = '/pages/sign-in';
@@ -19,6 +20,7 @@ const MAX_PATH = 2_000;
 export type PageDeps = FacadeDeps & {
   readonly sessions: PageSessions;
   readonly streams: StreamRegistry;
+  readonly wrongKeys: WrongKeys;
 };
 
 type Handler = (deps: PageDeps, request: Request, response: Response) => Promise<void>;
@@ -44,7 +46,7 @@ export interface SignedInCall {
 
 /**
  * Without a session a GET shows the sign-in form, which leads back to this address, and a POST is `unauthenticated`.
- * A POST is ours: its origin and its field `csrf` are checked before the handler runs.
+ * A POST is ours: its origin is checked before its form is read, and the field `csrf` before the handler runs.
  */
 export function signedIn(handler: (deps: PageDeps, call: SignedInCall) => Promise<void>): Handler {
   return async (deps, request, response) => {
@@ -55,9 +57,9 @@ export function signedIn(handler: (deps: PageDeps, call: SignedInCall) => Promis
       askToSignIn(request, response);
       return;
     }
+    if (isPost && !deps.sessions.isOwnOrigin(request)) throw new HostError('forbidden');
     const form = isPost ? await readForm(request, response) : {};
-    if (isPost && !(deps.sessions.isOwnOrigin(request) && isCsrfToken(session, form.csrf ?? '')))
-      throw new HostError('forbidden');
+    if (isPost && !isCsrfToken(session, form.csrf ?? '')) throw new HostError('forbidden');
     await handler(deps, { request, response, session, form });
   };
 }
@@ -93,7 +95,7 @@ const WORDS: Readonly<Record<string, Pick<ErrorPageModel, 'message' | 'way'>>> =
   // Who has no right to a page sees the sign-in form: what is refused here is a form that is not of this session.
   forbidden: {
     message:
-      'This form is not of your present session: you signed in anew since it was shown, or another site sent it. Nothing was taken. Load the page again, and send the form from there.',
+      'This form is not of your present session: you signed in again since it was shown, or another site sent it. Nothing was taken. Load the page again, and send the form from there. If that does not help, the host does not know its own address: behind a proxy that ends TLS its operator has to set OPENWOP_PUBLIC_URL or OPENWOP_TRUSTED_PROXIES.',
   },
   unsupported_media_type: { message: 'This is not how a form of this page is sent.' },
   link_expired: {

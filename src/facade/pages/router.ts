@@ -4,8 +4,6 @@ import { Router } from 'express';
 import { HostError } from '../../rules/errors.ts';
 import { PAGE_ASSETS } from '../../pages/index.ts';
 import type { FacadeDeps } from '../deps.ts';
-import type { PageSessions } from '../page-sessions.ts';
-import type { StreamRegistry } from '../stream-registry.ts';
 import { mountCausesPage } from './causes.ts';
 import { mountCohortPages } from './cohorts.ts';
 import { mountDeploymentsPage } from './deployments.ts';
@@ -31,10 +29,7 @@ const CSP = [
   "base-uri 'none'",
 ].join('; ');
 
-export function pagesRouter(
-  facade: FacadeDeps,
-  parts: { readonly sessions: PageSessions; readonly streams: StreamRegistry },
-): Router {
+export function pagesRouter(facade: FacadeDeps, parts: Omit<PageDeps, keyof FacadeDeps>): Router {
   const deps: PageDeps = { ...facade, ...parts };
   const router = Router();
   router.use((_request, response, next) => {

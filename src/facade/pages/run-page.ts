@@ -190,9 +190,9 @@ async function takeAnswer(deps: PageDeps, request: Request, response: Response):
   response.locals.runId = runId;
   const session = await deps.sessions.find(request, runId);
   if (!session) throw new HostError('unauthenticated');
+  if (!deps.sessions.isOwnOrigin(request)) throw new HostError('forbidden');
   const form = await readForm(request, response);
-  if (!deps.sessions.isOwnOrigin(request) || !isCsrfToken(session, form.csrf ?? ''))
-    throw new HostError('forbidden');
+  if (!isCsrfToken(session, form.csrf ?? '')) throw new HostError('forbidden');
   const row = await requireRun(deps, session.caller, runId);
   const call = { request, response, session };
   try {

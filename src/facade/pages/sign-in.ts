@@ -1,5 +1,5 @@
 // Signing in and out (architecture §10): by the key in a form, or by a one-time link. Wrong keys rest, are counted before
-// they do, and all get the same words; what was typed stands in no log, error, address or page.
+// they do, and all get the same words; what was typed is in no log, error, address or page.
 import type { Request, Response, Router } from 'express';
 import { HostError } from '../../rules/errors.ts';
 import { renderSignInLinkPage, renderSignInPage, type SignInModel } from '../../pages/index.ts';
@@ -9,7 +9,6 @@ import { keyCheck } from '../auth.ts';
 import { readForm } from '../body.ts';
 import { DEFAULT_CALLER } from '../deps.ts';
 import { queryText } from '../parameters.ts';
-import { createSignInAttempts, type SignInAttempts } from '../sign-in-attempts.ts';
 import {
   HOME,
   ownPath,
@@ -19,15 +18,18 @@ import {
   type PageDeps,
   type SignedInCall,
 } from './page.ts';
+import { WRONG_IN_FORM } from '../wrong-keys.ts';
 
 /** A wrong key is answered after this, in ms. */
 const WRONG_KEY_REST_MS = 1_000;
+
+/** Largest form that a stranger may send, in bytes: a key and an address, each byte as `%xx`. */
+const FORM_BYTES = 16 * 1024;
 
 const WRONG_KEY = 'This is not the key of this host.';
 const SIGNED_OUT = 'You are signed out.';
 
 export function mountSignIn(router: Router, deps: PageDeps): void {
-  const attempts = createSignInAttempts();
   const isKey = keyCheck(deps.config.apiKey);
   router.get(SIGN_IN, page(deps, showSignIn));
   router.post(
@@ -35,7 +37,7 @@ export function mountSignIn(router: Router, deps: PageDeps): void {
     page(deps, async (_deps, request, response) => {
       if (!deps.sessions.isOwnOrigin(request)) throw new HostError('forbidden');
       const link = queryText(request, 'link');
-      if (link === undefined) await takeKey(deps, { attempts, isKey }, { request, response });
+      if (link === undefined) await takeKey(deps, isKey, { request, response });
       else await consumeLink(deps, link, response);
     }),
   );
@@ -68,28 +70,27 @@ async function consumeLink(
 }
 
 async function takeKey(
-  { sessions }: PageDeps,
-  { attempts, isKey }: { attempts: SignInAttempts; isKey: (given: string) => boolean },
+  { sessions, wrongKeys }: PageDeps,
+  isKey: (given: string) => boolean,
   { request, response }: { request: Request; response: Response },
 ): Promise<void> {
-  const form = await readForm(request, response);
+  const form = await readForm(request, response, FORM_BYTES);
   const to = ownPath(form.to ?? '');
-  const attempt = attempts.begin(request.ip ?? '', nowMs());
-  if (attempt.kind === 'refused') {
-    response.set('Retry-After', String(Math.ceil(attempt.retryAfterMs / 1000)));
-    const text = `Too many wrong keys. Try again in ${duration(attempt.retryAfterMs)}.`;
+  // People paste a key with what stands around it; no key has a blank.
+  if (isKey((form.key ?? '').trim())) {
+    await sessions.signIn(DEFAULT_CALLER.tenant, response);
+    response.redirect(303, to);
+    return;
+  }
+  const waitMs = wrongKeys.count(request.ip, WRONG_IN_FORM, nowMs());
+  if (waitMs !== undefined) {
+    response.set('Retry-After', String(Math.ceil(waitMs / 1000)));
+    const text = `Too many wrong keys. Wait ${duration(waitMs)} before the next guess; the right key is taken at any time.`;
     sendForm(response, 429, { to, notice: { kind: 'error', text } });
     return;
   }
-  // People paste a key with what stands around it; no key has a blank.
-  if (!isKey((form.key ?? '').trim())) {
-    await rest(WRONG_KEY_REST_MS);
-    sendForm(response, 401, { to, notice: { kind: 'error', text: WRONG_KEY } });
-    return;
-  }
-  attempt.takeBack();
-  await sessions.signIn(DEFAULT_CALLER.tenant, response);
-  response.redirect(303, to);
+  await rest(WRONG_KEY_REST_MS);
+  sendForm(response, 401, { to, notice: { kind: 'error', text: WRONG_KEY } });
 }
 
 function sendForm(response: Response, status: number, model: SignInModel): void {
