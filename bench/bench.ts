@@ -19,7 +19,7 @@ export interface BenchOptions extends Omit<PartsOptions, 'cacheDir'> {
 }
 
 function defaultCacheDir(): string {
-  const folder = cacheFolder((name) => process.env[name]);
+  const folder = cacheFolder((name) => process.env[name]?.trim() || undefined);
   openCacheFolder(folder);
   return folder;
 }

@@ -1,6 +1,6 @@
 // New folders of the embedded database: copies of one that the cache keeps, whatever became of that. What a folder has in it is
 // for PGlite alone: but for one case, its files are written here.
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -98,8 +98,20 @@ describe('the embedded database', () => {
     }
   }
 
-  it('opens a copy of the kept one, and another one where what was kept cannot be opened', async () => {
+  /** Files, some of them made when it was opened, that are not for their user alone. */
+  async function filesOfOthers(dir: string): Promise<string[]> {
+    const names = await readdir(dir, { recursive: true });
+    const states = await Promise.all(
+      names.map(async (name) => ({ name, state: await stat(join(dir, name)) })),
+    );
+    return states
+      .filter(({ state }) => state.isFile() && (state.mode & 0o077) !== 0)
+      .map(({ name }) => name);
+  }
+
+  it('opens a copy of the kept one, whose files are private, and another one where what was kept cannot be opened', async () => {
     const one = await identity('one');
+    expect(await filesOfOthers(join(folder, 'one'))).toEqual([]);
     const [name = ''] = await kept();
     expect((await readFile(join(cache, name, NAMING))).readBigUInt64LE().toString()).toBe(one);
     await rm(join(cache, name, 'global'), { recursive: true });

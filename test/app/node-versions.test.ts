@@ -2,7 +2,7 @@
 // versions are those of OPENWOP_TEST_NODES (test/support/nodes.ts); absent: the Node that runs the tests.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -103,6 +103,16 @@ async function printed({ child, stdout, stderr }: Started, pattern: RegExp): Pro
   return match[1] ?? '';
 }
 
+/** What has a mode that gives others something, without a database that this test put there. */
+function forOthers(data: string): readonly string[] {
+  return readdirSync(data, { recursive: true, encoding: 'utf8' })
+    .filter((name) => process.env.OPENWOP_TEST_NODES || !/^postgres(\/|$)/.test(name))
+    .filter((name) => {
+      const state = lstatSync(join(data, name), { throwIfNoEntry: false });
+      return state !== undefined && (state.mode & 0o077) !== 0;
+    });
+}
+
 describe.each(testedNodes())('Node $version', ({ version, major, obtain }) => {
   let node: string;
   beforeAll(async () => {
@@ -138,6 +148,7 @@ describe.each(testedNodes())('Node $version', ({ version, major, obtain }) => {
       expect(answer.status).toBe(200);
       await client.waitFor(runId, ({ status }) => status === 'completed');
       await printed(second, /The run has ended/);
+      expect(forOthers(join(folder, 'data'))).toEqual([]);
       const server = serverPid() ?? 0;
       expect(recordProcess(server)).toBeDefined();
       expect(await second.end('SIGTERM')).toBe(0);

@@ -25,6 +25,11 @@ interface Service {
   readonly environment?: Readonly<Record<string, string>>;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
+  readonly tmpfs?: readonly string[];
+  readonly read_only?: boolean;
+  readonly cap_add?: readonly string[];
+  readonly mem_limit?: string;
+  readonly pids_limit?: number;
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly stop_grace_period?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -107,6 +112,32 @@ describe('docker-compose.yml', () => {
     '%s: the image has a pinned version',
     (_, service) => {
       expect(service.image).toMatch(/^[a-z/-]+:\d+\.\d+(\.\d+)?$/);
+    },
+  );
+  it.each(services)(
+    '%s: has no capabilities, gets no privileges, and is bounded',
+    (name, service) => {
+      expect(service).toMatchObject({
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        restart: 'unless-stopped',
+      });
+      expect(service.cap_add === undefined).toBe(name !== 'postgres');
+      // The images of Temporal write their configuration when they start.
+      expect(service.read_only === true).toBe(!name.startsWith('temporal'));
+      expect(filled(String(service.mem_limit))).toMatch(/^\d+[gm]$/);
+      expect(service.pids_limit).toBeGreaterThan(0);
+    },
+  );
+  it.each(services.filter(([, { build }]) => build))(
+    '%s: writes to its own folders alone',
+    (_, service) => {
+      const { OPENWOP_DATA_DIR, OPENWOP_CACHE_DIR } = imageEnvironment();
+      expect(service.volumes).toEqual(
+        expect.arrayContaining([OPENWOP_DATA_DIR, OPENWOP_CACHE_DIR]),
+      );
+      // Where a socket lies whose path would be too long.
+      expect(service.tmpfs).toEqual(['/tmp']);
     },
   );
   it.each(services)('%s: waits for services that tell their health', (_, service) => {
@@ -223,9 +254,10 @@ describe('docker-compose.yml', () => {
     const own = services
       .flatMap(([, { volumes = [] }]) => volumes)
       .filter((volume) => volume.startsWith('/'));
-    expect(new Set(own)).toEqual(new Set([imageEnvironment().OPENWOP_DATA_DIR]));
-    expect(dockerfile).toMatch(
-      new RegExp(`^RUN mkdir -p ${own[0]} .*&& chown -R node:node /home/node$`, 'm'),
+    const { OPENWOP_DATA_DIR, OPENWOP_CACHE_DIR } = imageEnvironment();
+    expect(new Set(own)).toEqual(new Set([OPENWOP_DATA_DIR, OPENWOP_CACHE_DIR]));
+    expect(dockerfile).toContain(
+      `RUN mkdir -p ${OPENWOP_DATA_DIR} ${OPENWOP_CACHE_DIR} && chown -R node:node /home/node\n`,
     );
   });
   it('every variable of the host is one that the code reads', () => {

@@ -1,4 +1,4 @@
-// Mutants of what keeps others out (architecture §11, I58, I59, I107): rows of mutants.ts.
+// Mutants of what keeps others out (architecture §11, I58, I59, I107, I108): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const LOADER = 'src/system/typescript.js';
@@ -6,6 +6,8 @@ const LAUNCH = 'src/app/launch.js';
 const CACHE = 'src/app/cache-folder.js';
 const OF_LOADER = 'test/app/loader-cache.test.ts';
 const OF_LAUNCH = 'test/app/launch.test.ts';
+const OF_WRONG_KEYS = 'test/facade/wrong-keys.test.ts';
+const OF_STRANGERS = 'test/facade/without-key.test.ts';
 const OF_CACHE = 'test/app/cache-folder.test.ts';
 
 export const OF_DOORS: readonly Row[] = [
@@ -43,10 +45,14 @@ export const OF_DOORS: readonly Row[] = [
     ],
     [OF_LOADER, 'by no bundler'],
   ],
-  [107, [LAUNCH, '  openCacheFolder(cacheDir);\n', ''], [OF_LAUNCH, 'is refused in a sentence']],
-  [107, [LAUNCH, ' | OTHERS_WRITE', ''], [OF_LAUNCH, 'others may not change']],
+  [107, [LAUNCH, '  openCacheFolder(folder);\n', ''], [OF_LAUNCH, 'is refused in a sentence']],
+  [107, [LAUNCH, 'umask(0o077)', 'umask(0)'], [OF_LAUNCH, 'for its user alone']],
   [107, [CACHE, 'mode: 0o700', 'mode: 0o755'], [OF_CACHE, 'is made for its user alone']],
-  [107, [CACHE, 'if (isAbove && (mode', 'if ((mode'], [OF_CACHE, 'though not take']],
+  [
+    107,
+    [CACHE, 'if (isAbove && (state.mode & STICKY)', 'if ((state.mode & STICKY)'],
+    [OF_CACHE, 'though not take'],
+  ],
   [
     107,
     [CACHE, '(mode & OTHERS_WRITE) !== 0', 'false'],
@@ -54,12 +60,70 @@ export const OF_DOORS: readonly Row[] = [
   ],
   [
     107,
-    [CACHE, 'if (!isTrusted(uid, user)) return', 'if (false) return'],
+    [CACHE, 'if (!isTrusted(state.uid, user) && !isSystem) return', 'if (false) return'],
     [OF_CACHE, 'belongs to somebody else'],
   ],
   [
     107,
-    [CACHE, 'if (!isTrusted(state.uid, user)) return', 'if (false) return'],
+    [CACHE, '} else if (!isTrusted(state.uid, user))', '} else if (false)'],
     [OF_CACHE, 'somebody else’s link'],
+  ],
+  [107, [CACHE, ' ?? faultWithin(folder, user)', ''], [OF_CACHE, 'has put something there']],
+  [
+    107,
+    [LOADER, 'process.env.TSX_TSCONFIG_PATH ??=', 'void'],
+    [OF_LOADER, 'by a program that the loader runs'],
+  ],
+  [
+    107,
+    ['src/adapters/temporal/bundle-config.ts', 'extensionAlias: {}', ''],
+    [OF_LOADER, 'nor do they change what it makes'],
+  ],
+  [
+    108,
+    ['src/facade/listen.ts', 'if (socket.writableLength === 0) socket.destroy();', ''],
+    [OF_STRANGERS, 'an idle one makes room'],
+  ],
+  [
+    107,
+    ['src/adapters/temporal/bundle-config.ts', "target: 'web',", ''],
+    [OF_LOADER, 'nor do they change what it makes'],
+  ],
+  [
+    108,
+    [
+      'src/facade/auth.ts',
+      'if (match && matches) return caller;',
+      'if (match && matches && Number(request.ip?.length) < 0) return caller;',
+    ],
+    [OF_WRONG_KEYS, 'the right one is taken at any time'],
+  ],
+  [
+    108,
+    [
+      'src/facade/pages/sign-in.ts',
+      'readForm(request, response, FORM_BYTES)',
+      'readForm(request, response)',
+    ],
+    [OF_STRANGERS, 'is small, and refused before it is read'],
+  ],
+  [
+    108,
+    [
+      'src/facade/body.ts',
+      "if (Number(request.headers['content-length'] ?? 0) > limit)",
+      'if (limit < 0)',
+    ],
+    [OF_STRANGERS, 'is small, and refused before it is read'],
+  ],
+  [
+    108,
+    ['src/facade/listen.ts', 'server.maxConnections = maxConnections;', ''],
+    [OF_STRANGERS, 'connections are as many as there may be'],
+  ],
+  [
+    108,
+    ['src/facade/headers.ts', 'hostsIn(request.rawHeaders) > 1', 'hostsIn([]) > 1'],
+    [OF_STRANGERS, 'two Host headers are 400'],
   ],
 ];

@@ -494,9 +494,9 @@ const ROWS: readonly Row[] = [
   [
     56,
     [
-      'src/facade/sign-in-attempts.ts',
-      'counted.push(attempt);',
-      'setTimeout(() => counted.push(attempt), 1_000);',
+      'src/facade/wrong-keys.ts',
+      'by.endsMs.push(atMs + WINDOW_MS);',
+      'setTimeout(() => by.endsMs.push(atMs + WINDOW_MS), 1_000);',
     ],
     ['test/facade/wrong-keys.test.ts', 'beyond the limit of one client'],
   ],

@@ -1,5 +1,6 @@
 // PGlite in its own thread (architecture §7): one connection, shared by its clients in turns. A turn is one statement
 // or one transaction; a transaction ends by itself after its limit and when its client goes away.
+import fs from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
@@ -15,6 +16,12 @@ import { Refused, Turns } from './pglite-turns.ts';
 import { Upkeep } from './pglite-upkeep.ts';
 
 const INT8 = 20;
+/** Of a mode: what it gives to others than the user. */
+const OF_OTHERS = 0o077;
+
+// PGlite gives each of its files a mode after it has made it, whatever the umask. This thread makes no other files.
+const { chmodSync } = fs;
+fs.chmodSync = (path, mode) => chmodSync(path, Number(mode) & ~OF_OTHERS);
 
 interface OpenTransaction {
   /** Settles when the transaction has its turn and has begun. */

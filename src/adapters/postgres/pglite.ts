@@ -22,8 +22,8 @@ import type { PgliteCommand, PgliteNotice, PgliteReply, PgliteRequest } from './
 const CLOSE_LIMIT_MS = 10_000;
 
 // Where the sources run themselves, the worker is TypeScript too, and its thread starts without a loader, also under
-// vitest. Modules are named by their full address: nothing may depend on the current folder. The loader is for threads
-// what src/system/typescript.js is for processes.
+// vitest. Modules are named by their full address: nothing may depend on the current folder. The cache is off
+// as in src/system/typescript.js.
 const WORKER_BOOT = `
   const { loader, module } = require('node:worker_threads').workerData;
   process.env.TSX_DISABLE_CACHE = '1';

@@ -1,5 +1,5 @@
 // Records runs of the real host into test/histories/recorded, and cohorts into recorded-cohorts beside it: `npm run record`. What is
-// there is kept for ever (architecture §8); a name that exists is recorded anew only when its file was deleted first,
+// there is kept for ever (architecture §8); a name that exists is recorded again only when its file was deleted first,
 // which only a release that no run outlives may do.
 import { existsSync, mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
