@@ -1,5 +1,5 @@
 // The facade on a socket: limits against slow clients, and an orderly end (architecture §10).
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createFacade } from './app.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -69,22 +69,36 @@ export async function listen(
 /** One connection too many is refused by Node; what has been answered and asks nothing makes room for the next. */
 function boundConnections(server: Server, maxConnections: number, logger: Logger): void {
   let quietUntilMs = 0;
-  const idle = new Set<Socket>();
-  // Node takes a connection for idle while bytes of its last answer still wait in this process.
-  server.on('request', ({ socket }, response) => {
-    idle.delete(socket);
-    response.once('finish', () => {
-      if (!socket.destroyed) idle.add(socket);
-    });
-  });
-  server.on('connection', (socket) => socket.once('close', () => idle.delete(socket)));
+  const underWay = answersUnderWay(server);
   server.maxConnections = maxConnections;
   server.on('drop', () => {
-    for (const socket of idle) if (socket.writableLength === 0) socket.destroy();
+    // Node takes a connection for idle while bytes of its last answer still wait in this process.
+    for (const [socket, answers] of underWay)
+      if (answers === 0 && socket.writableLength === 0) socket.destroy();
     if (nowMs() < quietUntilMs) return;
     quietUntilMs = nowMs() + DROP_LINE_MS;
     logger.warn('a connection was refused: there are as many as there may be', { maxConnections });
   });
+}
+
+/** How many of each connection that has asked something. */
+function answersUnderWay(server: Server): ReadonlyMap<Socket, number> {
+  const underWay = new Map<Socket, number>();
+  const add = (socket: Socket, change: number): void => {
+    const answers = underWay.get(socket);
+    if (answers !== undefined) underWay.set(socket, answers + change);
+  };
+  // Each request is one of these, and several may be there at once.
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.on(event, ({ socket }: IncomingMessage, response: ServerResponse) => {
+      if (!underWay.has(socket)) {
+        underWay.set(socket, 0);
+        socket.once('close', () => underWay.delete(socket));
+      }
+      add(socket, 1);
+      response.once('close', () => add(socket, -1));
+    });
+  return underWay;
 }
 
 /** Binds the server; `drain` is called once it takes no new connections. */

@@ -226,4 +226,33 @@ describe('architecture §10 without a key', () => {
     for (const socket of busy) socket.destroy();
     await server.stop();
   });
+
+  const get = (path: string, header = '') =>
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${header}\r\n`;
+  it.each([
+    ['that asked whether to go on', [get('/readyz', 'Expect: 100-continue\r\n')]],
+    ['after one that is answered', [get('/healthz'), get('/readyz')]],
+  ])('a request under way is not cut for another connection: one %s', async (_, requests) => {
+    const { server, dial } = await fewConnections(host.deps);
+    let release = () => {};
+    gate = new Promise((resolve) => (release = resolve));
+    const before = asked.ping;
+    const asking = await dial();
+    let answers = '';
+    asking.on('data', (piece: Buffer) => void (answers += piece.toString()));
+    const count = () => answers.match(/200 OK/g)?.length ?? 0;
+    asking.write(get('/healthz'));
+    await expect.poll(count).toBe(1);
+    asking.write(requests.join(''));
+    await expect.poll(() => asked.ping).toBeGreaterThan(before);
+    await expect.poll(count).toBe(requests.length);
+    const busy = await Promise.all(Array.from({ length: MAX_CONNECTIONS - 1 }, dial));
+    const refused = await dial();
+    await once(refused.resume(), 'close');
+    release();
+    gate = undefined;
+    await expect.poll(count).toBe(requests.length + 1);
+    for (const socket of [...busy, asking]) socket.destroy();
+    await server.stop();
+  });
 });

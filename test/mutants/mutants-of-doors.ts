@@ -81,7 +81,11 @@ export const OF_DOORS: readonly Row[] = [
   ],
   [
     108,
-    ['src/facade/listen.ts', 'if (socket.writableLength === 0) socket.destroy();', ''],
+    [
+      'src/facade/listen.ts',
+      'if (answers === 0 && socket.writableLength === 0) socket.destroy();',
+      '',
+    ],
     [OF_STRANGERS, 'an idle one makes room'],
   ],
   [
