@@ -8,6 +8,7 @@ import { addCompletion } from './completion.ts';
 import { addDeploymentCommands } from './deployment-commands.ts';
 import { addDiffCommand } from './diff-command.ts';
 import { addForkCommand } from './fork-command.ts';
+import { addLinkCommands } from './link-commands.ts';
 import { CliFault, EXIT, usageFault, type ExitCode } from './faults.ts';
 import { addReplayCommands } from './replay-command.ts';
 import { addRetentionCommands } from './retention-commands.ts';
@@ -57,7 +58,9 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     .showHelpAfterError('(add --help for what can be said)')
     .addHelpText('after', ENVIRONMENT);
   addStartCommands(program, cli);
-  addSkipCommand(addRunCommands(program, cli), cli);
+  const runs = addRunCommands(program, cli);
+  addLinkCommands(runs, cli);
+  addSkipCommand(runs, cli);
   addForkCommand(program, cli);
   addDiffCommand(program, cli);
   addReplayCommands(program, cli);

@@ -15,7 +15,7 @@ import { pagesRouter } from './pages/router.ts';
 import { routesOf } from './route-table.ts';
 import { createSeams } from './seams/index.ts';
 import { createWrongKeys } from './wrong-keys.ts';
-import { createStreamRegistry, MAX_STREAMS_PER_KEY } from './stream-registry.ts';
+import { createStreamRegistry } from './stream-registry.ts';
 
 export interface Facade {
   readonly app: Express;
@@ -27,8 +27,8 @@ export function createFacade(deps: FacadeDeps, majors: Majors = MAJORS): Facade 
   const { config, logger } = deps;
   const seams = createSeams(deps);
   const served = seams ? { ...deps, catalog: seams.catalog } : deps;
-  const maxPerKey = config.maxStreamsPerKey ?? MAX_STREAMS_PER_KEY;
-  const streams = createStreamRegistry({ maxPerKey, slowClientMs: config.slowClientMs, logger });
+  const { streamLimits: limits, slowClientMs } = config;
+  const streams = createStreamRegistry({ limits, slowClientMs, logger });
   const sessions = createPageSessions(deps.stores.pageSessions, config);
   const wrongKeys = createWrongKeys(logger);
   const gate = createGate(config.apiKey, sessions, wrongKeys);

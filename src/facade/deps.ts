@@ -12,6 +12,7 @@ import type { Stores } from '../ports/stores.ts';
 import type { Tools } from '../ports/tools.ts';
 import type { Log } from '../log/log.ts';
 import type { RunSettings } from '../runs/deps.ts';
+import type { StreamLimits } from './stream-registry.ts';
 
 /** The part of the log that serves reads (architecture §3.3). */
 export type RunLog = Pick<
@@ -59,8 +60,8 @@ export interface FacadeConfig extends RunSettings {
   readonly opensentience?: boolean;
   /** Payloads are encrypted: runs may name a subject, whose data can be erased. Default false. */
   readonly erasure?: boolean;
-  /** Open streams and waiting polls per key; above it 429. Default MAX_STREAMS_PER_KEY. */
-  readonly maxStreamsPerKey?: number;
+  /** Above them a stream is 429. Default STREAM_LIMITS. */
+  readonly streamLimits?: Partial<StreamLimits>;
   /** A client that takes nothing for this long, in ms, is closed. Default SLOW_CLIENT_MS. */
   readonly slowClientMs?: number;
 }

@@ -111,6 +111,11 @@ export function sessionOf(
   token: string,
   { kind, scopes }: { readonly kind: string; readonly scopes: readonly Scope[] },
 ): HostSession {
-  const subject = subjectOf('session', tenant, `${kind}:${hashOf(token).slice(0, 16)}`);
+  const subject = subjectOf('session', tenant, subjectIdOf(kind, hashOf(token)));
   return { caller: { tenant, subject, scopes }, csrfToken: csrfTokenOf(token) };
+}
+
+/** By the hash of its token: who answers by a session is not to be taken for another. */
+export function subjectIdOf(kind: string, hash: string): string {
+  return `${kind}:${hash.slice(0, 16)}`;
 }

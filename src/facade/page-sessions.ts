@@ -1,10 +1,12 @@
 // Who may see a run's page (architecture §10): a one-time link opens a session for one run, and who is signed in sees those
-// of the tenant. Links and sessions are random, stored hashed, and die on their own.
+// of the tenant. Links and sessions are random, stored hashed, and die on their own, or are revoked by run.
 import type { Request, Response } from 'express';
 import type { PageSessionStore } from '../ports/page-sessions.ts';
+import type { RunRef } from '../ports/runs.ts';
 import {
   createHostSessions,
   sessionOf,
+  subjectIdOf,
   type HostSession,
   type HostSessions,
 } from './host-sessions.ts';
@@ -39,6 +41,13 @@ export interface PageSessions extends HostSessions {
     target: { readonly runId: string; readonly link: string },
     response: Response,
   ): Promise<boolean>;
+  /**
+   * Ends the run's links, and the sessions that were opened by them: each is nobody's from the next request on. Gives how
+   * many links lasted, and the principals of the sessions that did.
+   */
+  revoke(
+    run: RunRef,
+  ): Promise<{ readonly links: number; readonly principals: ReadonlySet<string> }>;
   /**
    * The session of this request for this run, if it has one: of its link, or of who is signed in. Whether the run is
    * there for its caller is for the reader to find out.
@@ -81,17 +90,22 @@ export function createPageSessions(
       };
     },
     async open({ runId, link }, response) {
-      const nowMs = Date.now();
       if (!mint.isOurs(link, `link ${runId}`)) return false;
-      const target = await store.consumeLink(hashOf(link), nowMs);
-      if (target?.runId !== runId) return false;
       const token = mint.issue(`session ${runId}`);
-      await store.createSession(target.tenant, runId, hashOf(token), nowMs + SESSION_LIFE_MS);
+      const nowMs = Date.now();
+      const session = { sessionHash: hashOf(token), expiresAtMs: nowMs + SESSION_LIFE_MS };
+      if (!(await store.consumeLink({ runId, linkHash: hashOf(link) }, nowMs, session)))
+        return false;
       const id = encodeURIComponent(runId);
       const paths = [`/pages/runs/${id}`, `${FIRST.prefix}/runs/${id}/events`];
       const secure = isSecure(response.req, publicUrl);
       setCookies(response, { name: COOKIE, secure, paths }, token);
       return true;
+    },
+    async revoke(run) {
+      const { links, sessionHashes } = await store.revoke(run);
+      const principals = sessionHashes.map((hash) => subjectIdOf(RUN_SESSION.kind, hash));
+      return { links, principals: new Set(principals) };
     },
     async find(request, runId) {
       const ofRun = await findOfRun(request, runId);

@@ -20,7 +20,7 @@ import { opensentienceRoutes } from './routes/opensentience.ts';
 import { overviewRoute } from './routes/overview.ts';
 import { forkRoute } from './routes/fork.ts';
 import { pauseRoutes } from './routes/pause.ts';
-import { pageLinkRoute } from './routes/page-link.ts';
+import { pageLinkRoutes } from './routes/page-link.ts';
 import { pollRoute } from './routes/poll.ts';
 import { childrenRoute } from './routes/children.ts';
 import { questionsRoute } from './routes/questions.ts';
@@ -70,7 +70,7 @@ export function routesOf(
     runBundleRoute(deps),
     interruptRoute(deps),
     ...catalogRoutes(deps),
-    pageLinkRoute(sessions),
+    ...pageLinkRoutes(deps, { sessions, streams }),
     signInLinkRoute(sessions),
     questionsRoute(deps),
     childrenRoute(deps),

@@ -548,6 +548,11 @@ const INLINE: JsonObject = {
     properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },
     required: ['url', 'expiresAt'],
   },
+  PageLinksEnd: {
+    type: 'object',
+    properties: { runId: text, links: { type: 'integer' }, sessions: { type: 'integer' } },
+    required: ['runId', 'links', 'sessions'],
+  },
 };
 
 /** References inside a schema file point into that file; here they must point below its place in the document. */

@@ -1,18 +1,33 @@
-// Long answers of this process: one shared heartbeat, a cap per key (architecture §10), and a clean end for all of them
-// when the process drains.
+// Long answers of this process: one shared heartbeat, limits for each who asks and for all (architecture §10), and an end for
+// those of a session that was revoked, and for all of them when the process drains.
 import type { Response } from 'express';
 import { HostError } from '../rules/errors.ts';
+import { principalOf, type Subject } from '../rules/subject.ts';
 import type { Logger } from '../ports/logger.ts';
+import { nowMs } from '../system/time.ts';
 
 /** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */
 const HEARTBEAT_MS = 15_000;
-/** Streams and waiting polls that one key may hold open. */
-export const MAX_STREAMS_PER_KEY = 1_000;
+/** That there are as many as there may be is logged once in this time, in ms. */
+const FULL_LINE_MS = 60_000;
 /** A client that takes nothing for this long is closed; it resumes by Last-Event-ID. */
 const SLOW_CLIENT_MS = 30_000;
 
+/** How many streams, waiting polls and reads of a whole log may be open at once. */
+export interface StreamLimits {
+  /** Of one key. */
+  readonly perKey: number;
+  /** Of one session of pages: of a run's link, or of who is signed in. */
+  readonly perSession: number;
+  /** Of this process. Sessions leave `perKey` of them to keys. */
+  readonly total: number;
+}
+
+/** In all they are fewer than connections: who asks for something else finds room. */
+const STREAM_LIMITS: StreamLimits = { perKey: 1_000, perSession: 20, total: 3_000 };
+
 export interface OpenStream {
-  /** Aborts when the client goes, is too slow, or the process drains. */
+  /** Aborts when the client goes, is too slow, may read no longer, or the process drains. */
   readonly signal: AbortSignal;
   /** Waits while the client's buffer is full. False when the stream is over. */
   send(text: string): Promise<boolean>;
@@ -22,18 +37,23 @@ export interface OpenStream {
 
 export interface StreamRegistry {
   /**
-   * Takes a place until the answer or its connection ends; throws rate_limited when the key has none left,
-   * of the usual number of places or of `max`, whichever is smaller. A client that
-   * has gone already takes none: its stream is over from the start.
+   * Takes a place until the answer or its connection ends; throws rate_limited when who asks (`key`), or this process
+   * (`global`), has none left. A client that has gone already takes none: its stream is over from the start.
    */
-  open(key: string, response: Response, max?: number): OpenStream;
-  /** Ends every open stream with a comment; the waiting ones answer with what there is. */
+  open(subject: Subject, response: Response): OpenStream;
+  /** Cuts all that these principals have open. */
+  cut(principals: ReadonlySet<string>): void;
+  /**
+   * Ends every open stream with a comment; the waiting ones answer with what there is, and a log that is being sent is sent
+   * to its end.
+   */
   drain(): void;
   readonly size: number;
 }
 
 interface Entry {
-  readonly key: string;
+  readonly principal: string;
+  readonly isOfPages: boolean;
   readonly response: Response;
   readonly abort: AbortController;
   readonly forget: () => void;
@@ -44,6 +64,11 @@ function isEventStream(response: Response): boolean {
     response.headersSent &&
     String(response.getHeader('Content-Type')).startsWith('text/event-stream')
   );
+}
+
+/** Sends all that it was asked for, and waits for nothing more. */
+function endsByItself(response: Response): boolean {
+  return String(response.getHeader('Content-Type')).startsWith('application/json');
 }
 
 /** `close` comes once, and not again for those that listen later. */
@@ -68,13 +93,14 @@ const OVER: OpenStream = {
 };
 
 interface RegistryOptions {
-  readonly maxPerKey: number;
+  readonly limits?: Partial<StreamLimits> | undefined;
   readonly slowClientMs?: number | undefined;
   readonly logger: Logger;
 }
 
 export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const entries = new Set<Entry>();
+  const takePlace = createLimits(options, entries);
   let draining = false;
   let heartbeat: NodeJS.Timeout | undefined;
 
@@ -92,20 +118,18 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
       heartbeat = undefined;
     }
   };
-  const enter = (key: string, response: Response): Entry => {
+  const enter = (subject: Subject, response: Response): Entry => {
+    const place = takePlace(subject);
     const forget = whenGone(response, () => leave(entry));
-    const entry: Entry = { key, response, abort: new AbortController(), forget };
+    const entry: Entry = { ...place, response, abort: new AbortController(), forget };
     entries.add(entry);
     heartbeat ??= setInterval(beat, HEARTBEAT_MS).unref();
     return entry;
   };
-  const open = (key: string, response: Response, max = Infinity): OpenStream => {
+  const open = (subject: Subject, response: Response): OpenStream => {
     if (isGone(response)) return OVER;
     if (draining) throw new HostError('service_unavailable');
-    const held = [...entries].reduce((count, entry) => count + (entry.key === key ? 1 : 0), 0);
-    const limit = Math.min(options.maxPerKey, max);
-    if (held >= limit) throw new HostError('rate_limited', { scope: 'key', limit });
-    const entry = enter(key, response);
+    const entry = enter(subject, response);
     const end = (): void => {
       leave(entry);
       if (!response.writableEnded) response.end();
@@ -116,9 +140,17 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
       send: (text) => sendText(entry, text, options),
     };
   };
+  const cut = (principals: ReadonlySet<string>): void => {
+    for (const entry of [...entries]) {
+      if (!principals.has(entry.principal)) continue;
+      leave(entry);
+      entry.response.destroy();
+    }
+  };
   const drain = (): void => {
     draining = true;
     for (const entry of [...entries]) {
+      if (endsByItself(entry.response)) continue;
       const streams = isEventStream(entry.response);
       if (streams) entry.response.write(':draining, resume with Last-Event-ID\n\n');
       leave(entry);
@@ -127,10 +159,40 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   };
   return {
     open,
+    cut,
     drain,
     get size() {
       return entries.size;
     },
+  };
+}
+
+/** Throws rate_limited. */
+function createLimits(
+  { limits, logger }: RegistryOptions,
+  entries: ReadonlySet<Entry>,
+): (subject: Subject) => Pick<Entry, 'principal' | 'isOfPages'> {
+  const { perKey, perSession, total } = { ...STREAM_LIMITS, ...limits };
+  let quietUntilMs = 0;
+  const countOf = (isCounted: (entry: Entry) => boolean): number =>
+    [...entries].reduce((count, entry) => count + (isCounted(entry) ? 1 : 0), 0);
+  const refuse = (limit: number): never => {
+    if (nowMs() >= quietUntilMs) {
+      quietUntilMs = nowMs() + FULL_LINE_MS;
+      logger.warn('a stream was refused: there are as many as there may be', { limit });
+    }
+    throw new HostError('rate_limited', { scope: 'global', limit });
+  };
+  return (subject) => {
+    const principal = principalOf(subject);
+    const isOfPages = subject.lane === 'session';
+    const limit = isOfPages ? perSession : perKey;
+    if (countOf((entry) => entry.principal === principal) >= limit)
+      throw new HostError('rate_limited', { scope: 'key', limit });
+    if (entries.size >= total) refuse(total);
+    const ofPages = total - perKey;
+    if (isOfPages && countOf((entry) => entry.isOfPages) >= ofPages) refuse(ofPages);
+    return { principal, isOfPages };
   };
 }
 

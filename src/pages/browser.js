@@ -10,6 +10,9 @@ const LONGEST_RETRY_MS = 15_000;
 const TIMES_MS = 20_000;
 /** Answers after which asking again helps nobody. */
 const FINAL = [401, 403, 404, 410];
+const LOST = 'Connection lost, trying again…';
+/** The host bounds the streams of a browser, and all that it has open. */
+const TOO_MANY = 'Not live: too many pages are open. Trying again…';
 
 /**
  * Reads an event stream until `isOver`, `signal` or an answer that is final, which `ended` is told for; after a break it is
@@ -20,13 +23,15 @@ export async function readStream(asked) {
   const isDone = () => isOver() || signal?.aborted;
   let retryMs = FIRST_RETRY_MS;
   while (!isDone()) {
+    let why = LOST;
     try {
       if (await readOnce(asked, isDone, () => (retryMs = FIRST_RETRY_MS))) return told(asked.ended);
-    } catch {
-      // The host is away, or the connection broke: both are told below.
+    } catch (error) {
+      // Else the host is away, or the connection broke.
+      if (error.status === 429) why = TOO_MANY;
     }
     if (isDone()) break;
-    told('Connection lost, trying again…');
+    told(why);
     await pause(retryMs, signal);
     retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
   }
@@ -41,7 +46,8 @@ async function readOnce(asked, isDone, onFrame) {
     ...{ credentials: 'same-origin', cache: 'no-store', signal },
   });
   if (FINAL.includes(response.status)) return true;
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  if (!response.ok)
+    throw Object.assign(new Error(`HTTP ${response.status}`), { status: response.status });
   told('Live');
   const reader = response.body.getReader();
   const decoder = new TextDecoder();

@@ -1,30 +1,39 @@
 // Who may see pages (architecture §10): links and sessions of one run, and those of the whole host, which are a tenant's.
+import type { RunRef } from './runs.ts';
+
+export interface NewSession {
+  readonly sessionHash: string;
+  readonly expiresAtMs: number;
+}
+
+/** What lasted until then. */
+export interface Revoked {
+  readonly links: number;
+  readonly sessionHashes: readonly string[];
+}
 
 export interface PageSessionStore {
   /** Stores the hash of a one-time link for a run. */
   createLink(tenant: string, runId: string, linkHash: string, expiresAtMs: number): Promise<void>;
-  /** Consumes it, once. */
+  /** Consumes it, once, in one step with the session that it opens. False: there is none. */
   consumeLink(
-    linkHash: string,
+    link: { readonly runId: string; readonly linkHash: string },
     nowMs: number,
-  ): Promise<{ tenant: string; runId: string } | undefined>;
-  createSession(
-    tenant: string,
-    runId: string,
-    sessionHash: string,
-    expiresAtMs: number,
-  ): Promise<void>;
+    session: NewSession,
+  ): Promise<boolean>;
   findSession(
     sessionHash: string,
     nowMs: number,
   ): Promise<{ tenant: string; runId: string } | undefined>;
+  /** Ends the links of a run and the sessions that were opened by them, also by one that is being consumed. */
+  revoke(run: RunRef): Promise<Revoked>;
   /** Stores the hash of a one-time link that signs in. */
   createHostLink(tenant: string, linkHash: string, expiresAtMs: number): Promise<void>;
   /** Consumes it, once, in one step with the session that it opens: nothing else uses a link up. */
   consumeHostLink(
     linkHash: string,
     nowMs: number,
-    session: { readonly sessionHash: string; readonly expiresAtMs: number },
+    session: NewSession,
   ): Promise<{ tenant: string } | undefined>;
   createHostSession(tenant: string, sessionHash: string, expiresAtMs: number): Promise<void>;
   findHostSession(sessionHash: string, nowMs: number): Promise<{ tenant: string } | undefined>;

@@ -20,6 +20,17 @@ export async function requireRun(deps: FindDeps, caller: Caller, runId: string):
   return row ?? (await goneRun(deps, caller, runId));
 }
 
+/** The same where its row is not read, which may be damaged or need a key that is away. */
+export async function requireRunRef(
+  deps: { readonly stores: { readonly runs: Pick<RunStore, 'locate' | 'expiredAt'> } },
+  caller: Caller,
+  runId: string,
+): Promise<RunRef> {
+  if (!RUN_ID.test(runId)) throw new HostError('run_not_found');
+  const run = await deps.stores.runs.locate(runId);
+  return run?.tenant === caller.tenant ? run : goneRun(deps, caller, runId);
+}
+
 /** Of a run that was not found: throws run_expired where there was one, else run_not_found. */
 export async function goneRun(
   { stores }: { readonly stores: { readonly runs: Pick<RunStore, 'expiredAt'> } },

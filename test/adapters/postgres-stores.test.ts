@@ -26,6 +26,7 @@ import {
 import type { GivenStores } from '../contract/given.ts';
 import { idempotencyStoreContract } from '../contract/idempotency-store.ts';
 import { deltaContract, logStoreContract } from '../contract/log-store.ts';
+import { pageSessionStoreContract } from '../contract/page-sessions.ts';
 import { projectionStoreContract } from '../contract/projection-store.ts';
 import { runListsContract } from '../contract/run-lists.ts';
 import { runStoreContract } from '../contract/run-store.ts';
@@ -70,6 +71,7 @@ function contracts(stores: GivenStores): void {
   sessionStoreContract(stores);
   effectLedgerContract(stores);
   contentStoreContract(() => stores().content);
+  pageSessionStoreContract(stores);
   projectionStoreContract(stores);
   agentRegistryContract(stores);
   tenantsContract(stores);

@@ -1,4 +1,4 @@
-// What every ProjectionStore, SegmentStore and PageSessionStore does (architecture §3.4, §3.6, §10).
+// What every ProjectionStore and SegmentStore does (architecture §3.4, §3.6).
 import { describe, expect, it } from 'vitest';
 import type { AppendBatch } from '../../src/ports/log.ts';
 import type { GivenStores } from './given.ts';
@@ -228,80 +228,6 @@ export function projectionStoreContract(stores: GivenStores): void {
       await expect(stores().segments.record(refTo(newId('run')), segment)).rejects.toMatchObject({
         code: 'run_not_found',
       });
-    });
-  });
-
-  describe('PageSessionStore', () => {
-    it('architecture §10 a link opens once and not after its time', async () => {
-      const [link, late] = [newId('link'), newId('link')];
-      const now = Date.now();
-      await stores().pageSessions.createLink('default', 'run-1', late, now + 50_000);
-      await stores().pageSessions.createLink('default', 'run-1', link, now + 60_000);
-      const opened = await Promise.all(
-        Array.from({ length: 4 }, () => stores().pageSessions.consumeLink(link, now)),
-      );
-      expect(opened.filter(Boolean)).toEqual([{ tenant: 'default', runId: 'run-1' }]);
-      expect(await stores().pageSessions.consumeLink(late, now + 50_000)).toBeUndefined();
-      expect(await stores().pageSessions.consumeLink("' OR '1'='1", now)).toBeUndefined();
-    });
-
-    it('architecture §10 a session is found until its time', async () => {
-      const session = newId('session');
-      const now = Date.now();
-      await stores().pageSessions.createSession('acme', 'run-2', session, now + 60_000);
-      expect(await stores().pageSessions.findSession(session, now)).toEqual({
-        tenant: 'acme',
-        runId: 'run-2',
-      });
-      expect(await stores().pageSessions.findSession(session, now + 60_000)).toBeUndefined();
-    });
-
-    // [I58]
-    it('architecture §10 a link that signs in does so once and not after its time', async () => {
-      const sessions = stores().pageSessions;
-      const [link, late] = [newId('link'), newId('link')];
-      const now = Date.now();
-      await sessions.createHostLink('acme', late, now + 50_000);
-      await sessions.createHostLink('acme', link, now + 60_000);
-      const given = Array.from({ length: 4 }, () => newId('session'));
-      const session = (sessionHash: string) => ({ sessionHash, expiresAtMs: now + 90_000 });
-      const opened = await Promise.all(
-        given.map((hash) => sessions.consumeHostLink(link, now, session(hash))),
-      );
-      expect(opened.filter(Boolean)).toEqual([{ tenant: 'acme' }]);
-      const found = await Promise.all(given.map((hash) => sessions.findHostSession(hash, now)));
-      expect(found).toEqual(opened);
-      const tooLate = session(newId('session'));
-      expect(await sessions.consumeHostLink(late, now + 50_000, tooLate)).toBeUndefined();
-      expect(await sessions.findHostSession(tooLate.sessionHash, now)).toBeUndefined();
-    });
-
-    it('architecture §10 a session of the host is found until its time or until it is ended', async () => {
-      const sessions = stores().pageSessions;
-      const [first, second] = [newId('session'), newId('session')];
-      const now = Date.now();
-      await sessions.createHostSession('acme', first, now + 60_000);
-      await sessions.createHostSession('acme', second, now + 60_000);
-      expect(await sessions.findHostSession(first, now)).toEqual({ tenant: 'acme' });
-      expect(await sessions.findHostSession(first, now + 60_000)).toBeUndefined();
-      await sessions.endHostSession(first);
-      expect(await sessions.findHostSession(first, now)).toBeUndefined();
-      expect(await sessions.findHostSession(second, now)).toEqual({ tenant: 'acme' });
-    });
-
-    it('architecture §10 what is of a run signs in nowhere, and the other way round', async () => {
-      const sessions = stores().pageSessions;
-      const [ofRun, ofHost] = [newId('token'), newId('token')];
-      const now = Date.now();
-      await sessions.createLink('acme', 'run-1', ofRun, now + 60_000);
-      await sessions.createSession('acme', 'run-1', ofRun, now + 60_000);
-      await sessions.createHostLink('acme', ofHost, now + 60_000);
-      await sessions.createHostSession('acme', ofHost, now + 60_000);
-      const session = { sessionHash: newId('session'), expiresAtMs: now + 60_000 };
-      expect(await sessions.consumeHostLink(ofRun, now, session)).toBeUndefined();
-      expect(await sessions.findHostSession(ofRun, now)).toBeUndefined();
-      expect(await sessions.consumeLink(ofHost, now)).toBeUndefined();
-      expect(await sessions.findSession(ofHost, now)).toBeUndefined();
     });
   });
 }

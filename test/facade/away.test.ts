@@ -372,7 +372,7 @@ describe('stream-modes.md: streams under load', () => {
   });
 
   it('streams are capped per key: 429 with Retry-After (architecture §10)', async () => {
-    const small = await startFaultHost({ maxStreamsPerKey: 1 });
+    const small = await startFaultHost({ streamLimits: { perKey: 1 } });
     const stop = new AbortController();
     try {
       const runId = await small.startRun({ workflowId: 'noop' });

@@ -35,7 +35,7 @@ import { GET_CONVERSATION, SAY_IN_SESSION } from '../../src/facade/routes/conver
 import { GET_SESSION, LIST_SESSIONS } from '../../src/facade/routes/sessions.ts';
 import { LIST_CHILDREN } from '../../src/facade/routes/children.ts';
 import { LIST_QUESTIONS } from '../../src/facade/routes/questions.ts';
-import { CREATE_PAGE_LINK } from '../../src/facade/routes/page-link.ts';
+import { CREATE_PAGE_LINK, REVOKE_PAGE_LINKS } from '../../src/facade/routes/page-link.ts';
 import { CREATE_SIGN_IN_LINK } from '../../src/facade/routes/sign-in-link.ts';
 import { COMPARE_RUNS, DIFF_RUNS } from '../../src/facade/routes/diff.ts';
 import { GET_DEBUG_BUNDLE } from '../../src/facade/routes/debug-bundle.ts';
@@ -404,6 +404,14 @@ const LEAVES: readonly Leaf[] = [
     { given: waiting, ...databaseAway },
   ),
   leaf(
+    REVOKE_PAGE_LINKS,
+    {
+      given: () => ({ path: { runId: 'run-waits' } }),
+      told: { body: { runId: 'run-waits', sessions: 0 } },
+    },
+    { given: () => ({ path: { runId: 'run-of-nobody' } }), told: 'run_not_found' },
+  ),
+  leaf(
     CREATE_SIGN_IN_LINK,
     { told: { body: { url: like(/^http:\/\/h:1\/pages\/sign-in\?link=/) } } },
     databaseAway,
@@ -470,7 +478,7 @@ beforeAll(async () => {
     if (away.temporal) throw new HostError('service_unavailable');
   };
   const table = routesOf(parts.deps, {
-    streams: createStreamRegistry({ maxPerKey: 1, logger: silentLogger }),
+    streams: createStreamRegistry({ limits: { perKey: 1 }, logger: silentLogger }),
     sessions: createPageSessions(stores.pageSessions, { apiKey: KEY }),
     majors: MAJORS,
     isDraining: () => false,

@@ -17,7 +17,7 @@ let gate: Promise<void> | undefined;
 let reading = 0;
 
 beforeAll(async () => {
-  host = await startFaultHost({ maxStreamsPerKey: PLACES }, ({ log }) => ({
+  host = await startFaultHost({ streamLimits: { perKey: PLACES } }, ({ log }) => ({
     log: {
       ...log,
       async fresh(id) {

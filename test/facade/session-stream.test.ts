@@ -58,7 +58,7 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
   const refused = refusals(() => host);
   /** Sessions whose events this host has read to the last. */
   let ends: Set<string>;
-  const begin = async (maxStreamsPerKey?: number): Promise<void> => {
+  const begin = async (perKey = 100): Promise<void> => {
     const seen = (ends = new Set<string>());
     const { feed } = twin.stores;
     const events: typeof feed.events = async (query) => {
@@ -70,7 +70,7 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
       ...{ ...twin.stores, feed: { ...feed, events } },
       close: () => Promise.resolve(),
     };
-    host = await startFaultHost({ maxStreamsPerKey }, () => ({}), kept);
+    host = await startFaultHost({ streamLimits: { perKey } }, () => ({}), kept);
   };
   beforeAll(async () => {
     twin = await open();

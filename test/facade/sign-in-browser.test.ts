@@ -21,7 +21,7 @@ describe.skipIf(!chromiumPath)('[chromium] signing in', () => {
 
   beforeAll(async () => {
     browser = await launchChromium();
-    host = await startFaultHost();
+    host = await startFaultHost({ streamLimits: { perSession: 1 } });
     runId = await host.startRun({ workflowId: 'noop' });
   });
   afterAll(async () => {
@@ -91,6 +91,28 @@ describe.skipIf(!chromiumPath)('[chromium] signing in', () => {
         });
       }),
   );
+
+  it('says why a page is not live where more are open than may be, and becomes live in its turn', () =>
+    within({ viewport: DESKTOP }, async (page) => {
+      await page.goto(await linkOf('sign-in-link'));
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.locator('#live.on').waitFor();
+      const second = await page.context().newPage();
+      await second.goto(`${host.url}/pages/runs/${runId}`);
+      await second.getByText('Not live: too many pages are open.').waitFor();
+      await page.close();
+      await second.locator('#live.on').waitFor();
+    }));
+
+  it('a page whose link is revoked says that it is signed out', () =>
+    within({ viewport: PHONE }, async (page) => {
+      await page.goto(await linkOf(`runs/${runId}/page-link`));
+      await page.getByRole('button').click();
+      await page.locator('#live.on').waitFor();
+      await linkOf(`runs/${runId}/page-links:revoke`);
+      await page.getByText('You are signed out.').waitFor();
+      expect((await page.reload())?.status()).toBe(401);
+    }));
 
   it.each(LOOKS)('axe finds nothing grave: $colorScheme, $viewport.width px', (look) =>
     within(look, async (page) => {

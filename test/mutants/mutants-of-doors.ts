@@ -1,4 +1,4 @@
-// Mutants of what keeps others out (architecture §11, I58, I59, I107, I108): rows of mutants.ts.
+// Mutants of what keeps others out (architecture §11, I58, I59, I107 to I110): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const LOADER = 'src/system/typescript.js';
@@ -8,6 +8,8 @@ const OF_LOADER = 'test/app/loader-cache.test.ts';
 const OF_LAUNCH = 'test/app/launch.test.ts';
 const OF_WRONG_KEYS = 'test/facade/wrong-keys.test.ts';
 const OF_STRANGERS = 'test/facade/without-key.test.ts';
+const OF_STREAMS = 'test/facade/page-streams.test.ts';
+const REGISTRY = 'src/facade/stream-registry.ts';
 const OF_CACHE = 'test/app/cache-folder.test.ts';
 
 export const OF_DOORS: readonly Row[] = [
@@ -129,5 +131,51 @@ export const OF_DOORS: readonly Row[] = [
     108,
     ['src/facade/headers.ts', 'hostsIn(request.rawHeaders) > 1', 'hostsIn([]) > 1'],
     [OF_STRANGERS, 'two Host headers are 400'],
+  ],
+  [
+    109,
+    [
+      'src/facade/routes/page-link.ts',
+      '  streams.cut(principals);\n',
+      '  void [streams, principals];\n',
+    ],
+    [OF_STREAMS, 'are cut at once'],
+  ],
+  [
+    109,
+    [
+      'src/adapters/postgres/page-session-store.ts',
+      'DELETE FROM page_sessions WHERE tenant_id = $1 AND run_id = $2',
+      'DELETE FROM page_sessions WHERE tenant_id = $1 AND run_id = $2 AND false',
+    ],
+    [OF_STREAMS, 'links and sessions of the run end'],
+  ],
+  [
+    109,
+    [
+      'src/adapters/postgres/page-session-store.ts',
+      'DELETE FROM page_links WHERE tenant_id = $1 AND run_id = $2',
+      'DELETE FROM page_links WHERE tenant_id = $1 AND run_id = $2 AND false',
+    ],
+    ['test/adapters/postgres-stores.test.ts', 'are revoked, and no others'],
+  ],
+  [
+    109,
+    [
+      'src/facade/mount.ts',
+      "if (codeOf(error) === 'unauthenticated') response.destroy();",
+      'void error;',
+    ],
+    [OF_STREAMS, 'that another process sends'],
+  ],
+  [
+    110,
+    [REGISTRY, 'isOfPages ? perSession : perKey', 'perKey'],
+    [OF_STREAMS, 'a session of pages opens few'],
+  ],
+  [
+    110,
+    [REGISTRY, 'const ofPages = total - perKey', 'const ofPages = total'],
+    [OF_STREAMS, 'sessions in all leave the key its places'],
   ],
 ];

@@ -1,6 +1,7 @@
 // One-time links of pages, a run's or the whole host's, and the sessions they open, by hash only (architecture §10).
-import type { PageSessionStore } from '../../ports/page-sessions.ts';
-import type { Db } from './db.ts';
+import type { PageSessionStore, Revoked } from '../../ports/page-sessions.ts';
+import type { RunRef } from '../../ports/runs.ts';
+import type { Db, Queries } from './db.ts';
 
 interface Found {
   readonly tenant: string;
@@ -22,21 +23,19 @@ function createRunSessionStore(db: Db): Omit<PageSessionStore, HostPart> {
         [tenant, runId, linkHash, expiresAtMs],
       );
     },
-    async consumeLink(linkHash, nowMs) {
-      const [found] = await db.query<Found>(
-        `DELETE FROM page_links WHERE link_hash = $1 AND expires_at_ms > $2
-         RETURNING tenant_id AS tenant, run_id AS "runId"`,
-        [linkHash, nowMs],
+    async consumeLink({ runId, linkHash }, nowMs, { sessionHash, expiresAtMs }) {
+      const opened = await db.query(
+        `WITH link AS (
+           DELETE FROM page_links WHERE link_hash = $1 AND run_id = $2 AND expires_at_ms > $3
+           RETURNING tenant_id, run_id
+         ), gone AS (DELETE FROM page_sessions WHERE expires_at_ms <= openwop_now_ms())
+         INSERT INTO page_sessions (session_hash, tenant_id, run_id, expires_at_ms)
+         SELECT $4::text, tenant_id, run_id, $5::bigint FROM link RETURNING 1`,
+        [linkHash, runId, nowMs, sessionHash, expiresAtMs],
       );
-      return found;
+      return opened.length > 0;
     },
-    async createSession(tenant, runId, sessionHash, expiresAtMs) {
-      await db.query(
-        `WITH gone AS (DELETE FROM page_sessions WHERE expires_at_ms <= openwop_now_ms())
-         INSERT INTO page_sessions (session_hash, tenant_id, run_id, expires_at_ms) VALUES ($3, $1, $2, $4)`,
-        [tenant, runId, sessionHash, expiresAtMs],
-      );
-    },
+    revoke: (run) => db.transaction((tx) => revoke(tx, run)),
     async findSession(sessionHash, nowMs) {
       const [found] = await db.query<Found>(
         `SELECT tenant_id AS tenant, run_id AS "runId" FROM page_sessions
@@ -45,6 +44,25 @@ function createRunSessionStore(db: Db): Omit<PageSessionStore, HostPart> {
       );
       return found;
     },
+  };
+}
+
+/** Links first: whoever consumes one meanwhile has a session, which the second statement sees, or finds no link. */
+async function revoke(tx: Queries, { tenant, runId }: RunRef): Promise<Revoked> {
+  const run = [tenant, runId];
+  const links = await tx.query<{ lasted: boolean }>(
+    `DELETE FROM page_links WHERE tenant_id = $1 AND run_id = $2
+     RETURNING expires_at_ms > openwop_now_ms() AS lasted`,
+    run,
+  );
+  const sessions = await tx.query<{ hash: string; lasted: boolean }>(
+    `DELETE FROM page_sessions WHERE tenant_id = $1 AND run_id = $2
+     RETURNING session_hash AS hash, expires_at_ms > openwop_now_ms() AS lasted`,
+    run,
+  );
+  return {
+    links: links.filter(({ lasted }) => lasted).length,
+    sessionHashes: sessions.filter(({ lasted }) => lasted).map(({ hash }) => hash),
   };
 }
 

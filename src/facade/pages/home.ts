@@ -1,7 +1,6 @@
 // The host's page (architecture §10): for who is signed in; browsers that ask for the host's bare address come here.
 import type { Request, Router } from 'express';
 import type { RunStatus } from '../../rules/status.ts';
-import { principalOf } from '../../rules/subject.ts';
 import type { Caller } from '../../ports/caller.ts';
 import { renderHomePage, type HomePageModel } from '../../pages/index.ts';
 import type { FacadeDeps } from '../deps.ts';
@@ -20,8 +19,6 @@ const SHOWN_RUNS = 30;
 const SHOWN_WAITING = 10;
 /** What waits is counted no further. */
 const COUNTED_WAITING = 1_000;
-/** Streams that one session may hold open: as many windows. */
-const MAX_STREAMS = 20;
 /** Whether the engine is there is asked once in this time, in ms, for all who look. */
 const ENGINE_ASKED_MS = 1_000;
 
@@ -155,7 +152,7 @@ async function streamChanges(
   { request, response, session }: SignedInCall,
 ): Promise<void> {
   const { subject, tenant } = session.caller;
-  const stream = streams.open(`${principalOf(subject)} looks`, response, MAX_STREAMS);
+  const stream = streams.open(subject, response);
   if (stream.signal.aborted) return;
   try {
     response.status(200).set(EVENT_STREAM);

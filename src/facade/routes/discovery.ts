@@ -28,7 +28,7 @@ import {
 import { BUILDS } from './builds.ts';
 import { LIST_WORKFLOWS } from './catalog.ts';
 import { OPENSENTIENCE } from './opensentience.ts';
-import { CREATE_PAGE_LINK } from './page-link.ts';
+import { CREATE_PAGE_LINK, REVOKE_PAGE_LINKS } from './page-link.ts';
 import { RUN_OVERVIEW } from './overview.ts';
 import { LIST_CHILDREN } from './children.ts';
 import { LIST_QUESTIONS } from './questions.ts';
@@ -122,6 +122,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
         causes: addressOf(GET_CAUSES, FIRST),
         effects: addressOf(GET_EFFECTS, FIRST),
         pageLink: addressOf(CREATE_PAGE_LINK, FIRST),
+        revokePageLinks: addressOf(REVOKE_PAGE_LINKS, FIRST),
         signInLink: addressOf(CREATE_SIGN_IN_LINK, FIRST),
         questions: addressOf(LIST_QUESTIONS, FIRST),
         children: addressOf(LIST_CHILDREN, FIRST),

@@ -1,6 +1,5 @@
 // GET /v1/runs/{runId}/events (rest-endpoints.md §SSE): SSE or the whole log as JSON, by Accept.
 import { isTerminalEvent } from '../../rules/status.ts';
-import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import { rowsShown, type ShownRows } from '../../wire/major.ts';
@@ -60,7 +59,7 @@ async function answerEvents(
   response.setHeader('Vary', 'Accept');
   const { head, headers } = await readHead(deps, row);
   response.set(headers);
-  const stream = deps.streams.open(principalOf(caller.subject), response);
+  const stream = deps.streams.open(caller.subject, response);
   if (request.accepts(['text/event-stream', 'application/json']) !== 'text/event-stream') {
     response.status(200).type('application/json');
     if (request.method !== 'HEAD')

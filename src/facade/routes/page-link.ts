@@ -1,6 +1,18 @@
-// POST /v1/host/openwop-temporal/runs/{runId}/page-link: a one-time link to the run's page. An extension of this host.
+// POST /v1/host/openwop-temporal/runs/{runId}/page-link: a one-time link to the run's page; and page-links:revoke, which ends
+// all of a run and what was opened by them. Extensions of this host.
+import { requireRunRef } from '../../runs/find.ts';
+import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
-import { answered, shape, type Declaration, type Route } from '../route.ts';
+import {
+  answered,
+  shape,
+  type Answer,
+  type Declaration,
+  type InputOf,
+  type Route,
+} from '../route.ts';
+import type { StreamRegistry } from '../stream-registry.ts';
+import { shownRunId } from '../urls.ts';
 
 export const CREATE_PAGE_LINK = {
   method: 'post',
@@ -12,9 +24,40 @@ export const CREATE_PAGE_LINK = {
   success: { status: 201, description: 'The link.', schema: shape('PageLink') },
 } as const satisfies Declaration;
 
-export function pageLinkRoute(sessions: Pick<PageSessions, 'createLink'>): Route {
-  return answered(CREATE_PAGE_LINK, async ({ run, baseUrl }) => {
-    const { url, expiresAtMs } = await sessions.createLink(run, baseUrl);
-    return { body: { url, expiresAt: new Date(expiresAtMs).toISOString() } };
-  });
+/** Not `about` a run, whose row would be read: links of one that cannot be read are revoked as well. */
+export const REVOKE_PAGE_LINKS = {
+  method: 'post',
+  path: '/host/openwop-temporal/runs/{runId}/page-links:revoke',
+  operationId: 'revokePageLinks',
+  summary:
+    "End all links to the run's page and all sessions that they opened. Event streams of these are cut at once, and within 30 seconds where another process sends them. An extension of this host.",
+  access: 'approvals:respond',
+  success: { status: 200, description: 'What lasted until then.', schema: shape('PageLinksEnd') },
+  errors: ['run_not_found', 'run_expired', 'service_unavailable'],
+} as const satisfies Declaration;
+
+interface PageLinkParts {
+  readonly sessions: Pick<PageSessions, 'createLink' | 'revoke'>;
+  readonly streams: Pick<StreamRegistry, 'cut'>;
+}
+
+export function pageLinkRoutes(deps: Pick<FacadeDeps, 'stores'>, parts: PageLinkParts): Route[] {
+  return [
+    answered(CREATE_PAGE_LINK, async ({ run, baseUrl }) => {
+      const { url, expiresAtMs } = await parts.sessions.createLink(run, baseUrl);
+      return { body: { url, expiresAt: new Date(expiresAtMs).toISOString() } };
+    }),
+    answered(REVOKE_PAGE_LINKS, (input) => revokeLinks(deps, parts, input)),
+  ];
+}
+
+async function revokeLinks(
+  deps: Pick<FacadeDeps, 'stores'>,
+  { sessions, streams }: PageLinkParts,
+  input: InputOf<typeof REVOKE_PAGE_LINKS>,
+): Promise<Answer> {
+  const run = await requireRunRef(deps, input.caller, input.path.runId);
+  const { links, principals } = await sessions.revoke(run);
+  streams.cut(principals);
+  return { body: { runId: shownRunId(input, run.runId), links, sessions: principals.size } };
 }

@@ -1,7 +1,6 @@
 // GET /v1/runs/{runId}/events/poll (version-negotiation.md §events/poll): everything behind an exclusive cursor,
 // waiting for it if need be.
 import { isTerminalEvent } from '../../rules/status.ts';
-import { principalOf } from '../../rules/subject.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import { rowsShown, type ShownRows } from '../../wire/major.ts';
@@ -76,7 +75,7 @@ async function answerPoll(
   let { head } = read;
   let rows = await readRows(deps, run, { after, limit });
   if (rows.length === 0 && !head.closed) {
-    const stream = deps.streams.open(principalOf(caller.subject), response);
+    const stream = deps.streams.open(caller.subject, response);
     if (stream.signal.aborted) return;
     const over = abortAfter(seconds * 1000);
     const until = AbortSignal.any([stream.signal, over.signal]);

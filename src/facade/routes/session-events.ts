@@ -1,7 +1,6 @@
 // GET /v1/host/openwop-temporal/sessions/{sessionId}/events (seed 003 §3.3): server-sent events over all runs of a
 // session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
 import { invalid } from '../../rules/errors.ts';
-import { principalOf } from '../../rules/subject.ts';
 import { nothingOf } from '../../rules/unreadable.ts';
 import type { FedRow } from '../../ports/feed.ts';
 import { Recent } from '../../system/recent.ts';
@@ -64,7 +63,7 @@ async function answerEvents(
   const { tenant } = caller;
   const { sessionId } = await requireSession(deps, input);
   const after = await positionAfter(deps, { tenant, sessionId }, input.parameters.resumeAfter);
-  const stream = deps.streams.open(principalOf(caller.subject), response);
+  const stream = deps.streams.open(caller.subject, response);
   try {
     response.status(200).set(EVENT_STREAM);
     response.flushHeaders();

@@ -559,6 +559,7 @@ CREATE TABLE page_links (
   expires_at_ms bigint NOT NULL
 );
 CREATE INDEX page_links_expiry ON page_links (expires_at_ms);
+CREATE INDEX page_links_of_run ON page_links (run_id);
 
 CREATE TABLE page_sessions (
   session_hash text PRIMARY KEY,
@@ -567,6 +568,7 @@ CREATE TABLE page_sessions (
   expires_at_ms bigint NOT NULL
 );
 CREATE INDEX page_sessions_expiry ON page_sessions (expires_at_ms);
+CREATE INDEX page_sessions_of_run ON page_sessions (run_id);
 
 CREATE TABLE host_links (
   link_hash text PRIMARY KEY,
