@@ -197,6 +197,23 @@ exit 1`,
     }
   });
 
+  it('a port inside it that somebody takes is replaced, too', async () => {
+    const { path: real } = await obtainProgram(options().program);
+    const started = join(folder, 'started');
+    await fakeProgram(
+      join(folder, 'bin/temporal'),
+      `if [ "$1" = --version ]; then echo 'temporal version 1.5.1 (Server 1.29.1)'; exit; fi
+if [ -e "${started}" ]; then exec "${real}" "$@"; fi
+: > "${started}"
+echo '{"error":"listen tcp 127.0.0.1:40123: bind: address already in use"}' >&2
+exit 1`,
+    );
+    const PATH = [join(folder, 'bin'), process.env.PATH].join(delimiter);
+    const program = { cacheDir: join(folder, 'cache'), env: { ...process.env, PATH }, report };
+    const server = await obtain({ program, inMemory: true });
+    expect(await retentionOf(server.address)).toBeGreaterThan(0);
+  });
+
   it('a server that does not start says why', async () => {
     await fakeTemporal(
       join(folder, 'bin/temporal'),
@@ -204,6 +221,6 @@ exit 1`,
     );
     const PATH = [join(folder, 'bin'), process.env.PATH].join(delimiter);
     const program = { cacheDir: join(folder, 'cache'), env: { PATH }, report };
-    await expect(obtain({ program })).rejects.toMatchObject({ code: 'temporal_not_started' });
+    await expect(obtain({ program })).rejects.toThrow('did not start: it ended with');
   });
 });

@@ -97,6 +97,11 @@ function databasePath(dataDir: string): string {
   return join(dataDir, 'temporal.db');
 }
 
+/** Begun again with each start. */
+function logPath(dataDir: string): string {
+  return join(dataDir, 'temporal.log');
+}
+
 /** The folder's runs are in a database: a server without it would hide them. */
 export function hasKeptRuns(dataDir: string): boolean {
   return existsSync(databasePath(dataDir));
@@ -135,9 +140,14 @@ async function startAnew(
       return supervise({ kind: program.kind, record, adopted: false, program }, options);
     } catch (error) {
       const areFree = (await isFree(port)) && (await isFree(uiPort));
-      if (areFree || tries === 1) throw error;
+      if ((areFree && !foundPortTaken(options)) || tries === 1) throw error;
     }
   }
+}
+
+/** It chooses ports for its inner services itself; of these its log alone tells. */
+function foundPortTaken({ dataDir }: DevServerOptions): boolean {
+  return readFileSync(logPath(dataDir), 'utf8').includes('address already in use');
 }
 
 async function adoptOrEnd(
@@ -202,7 +212,7 @@ async function start(
   record: ServerRecord,
   options: DevServerOptions,
 ): Promise<ServerRecord> {
-  const log = openSync(join(options.dataDir, 'temporal.log'), 'w', 0o600);
+  const log = openSync(logPath(options.dataDir), 'w', 0o600);
   const { PATH, HOME, TMPDIR } = options.program.env;
   // Its own session: Ctrl-C in the terminal must not end the server before the worker has drained.
   const child = spawn(path, [...record.args], {
@@ -224,14 +234,16 @@ async function start(
   writeRecord(options.dataDir, started);
   const why = await Promise.race([
     failed,
-    answers(started, START_LIMIT_MS, kind).then((ok) =>
-      ok ? undefined : `no answer in ${START_LIMIT_MS / 1000} s`,
-    ),
+    answers(started, START_LIMIT_MS, kind).then((ok) => {
+      if (ok) return undefined;
+      const hasEnded = started.process !== undefined && !isRunning(started.process);
+      return hasEnded ? failed : `no answer in ${START_LIMIT_MS / 1000} s`;
+    }),
   ]);
   if (why !== undefined) {
     if (started.process) await end(started.process);
     throw new HostError('temporal_not_started', {
-      reason: `Temporal's dev server did not start: ${why}. See ${join(options.dataDir, 'temporal.log')}.`,
+      reason: `Temporal's dev server did not start: ${why}. See ${logPath(options.dataDir)}.`,
     });
   }
   return started;
