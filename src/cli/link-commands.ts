@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { printable } from '../words/printable.js';
 import { CALLED, type Cli, type JsonFlag } from './cli.ts';
+import { shellWord } from './question-lines.ts';
 import { command } from './run-commands.ts';
 import { namedRun, OVERVIEW } from './run-reads.ts';
 
@@ -10,7 +11,7 @@ interface LinkView {
   readonly expiresAt: string;
 }
 
-interface LinksEndView {
+interface RevocationView {
   readonly links: number;
   readonly sessions: number;
 }
@@ -18,30 +19,36 @@ interface LinksEndView {
 export function addLinkCommands(runs: Command, cli: Cli): void {
   command(runs, 'link <runId>', "A link that opens the run's page once, within 10 minutes.").action(
     async (runId: string, flags: JsonFlag) => {
-      const link = await asked<LinkView>(cli, runId, 'page-link');
+      const link = await post<LinkView>(cli, runId, 'page-link');
       cli.tell(flags, link, () => printable(link.url));
       if (!flags.json)
         cli.note(
-          `Who opens it may answer this run: ${CALLED} runs revoke-links ${runId} ends that.`,
+          `Whoever opens it may answer this run. To revoke: ${CALLED} runs revoke-links ${shellWord(runId)}`,
         );
     },
   );
   command(
     runs,
     'revoke-links <runId>',
-    "End all links to the run's page, and who was let in by one.",
+    "Revoke all links to the run's page, and end the sessions that they opened.",
   ).action(async (runId: string, flags: JsonFlag) => {
-    const ended = await asked<LinksEndView>(cli, runId, 'page-links:revoke');
-    const { links, sessions } = ended;
+    const revoked = await post<RevocationView>(cli, runId, 'page-links:revoke');
+    const { links, sessions } = revoked;
     cli.tell(
       flags,
-      ended,
-      () => `Run ${runId}: links ended: ${links}, sessions ended: ${sessions}.`,
+      revoked,
+      () =>
+        `Run ${printable(runId)}: links revoked: ${count(links)}, sessions ended: ${count(sessions)}.`,
     );
   });
 }
 
-function asked<View>({ client }: Cli, runId: string, address: string): Promise<View> {
+/** Throws where it is no number: that is no answer of a host. */
+function count(value: number): string {
+  return value.toFixed();
+}
+
+function post<View>({ client }: Cli, runId: string, address: string): Promise<View> {
   return client
     .post<View>(`${OVERVIEW}/${encodeURIComponent(runId)}/${address}`, {})
     .catch(namedRun(runId));

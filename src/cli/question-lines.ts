@@ -129,6 +129,6 @@ export function quoted(text: string): string {
   return `'${line.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   return /^[\w.:-]+$/.test(text) ? text : quoted(text);
 }

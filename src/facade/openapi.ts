@@ -45,7 +45,7 @@ const OF_ALL: readonly ErrorCode[] = [
   'headers_too_large',
   'internal_error',
 ];
-/** Wrong keys are counted, and the places of a key. */
+/** Wrong keys are counted, and open streams. */
 const OF_SCOPE: readonly ErrorCode[] = ['unauthenticated', 'rate_limited', 'forbidden'];
 const OF_RUN: readonly ErrorCode[] = [
   ...(['run_not_found', 'run_expired', 'service_unavailable'] as const),

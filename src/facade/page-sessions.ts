@@ -36,18 +36,20 @@ export interface PageSessions extends HostSessions {
     run: { readonly tenant: string; readonly runId: string },
     baseUrl: string,
   ): Promise<{ url: string; expiresAtMs: number }>;
-  /** Consumes the link and sets the cookies of a new session. False: used, expired, unknown, or another run's. */
+  /** Consumes the link and sets the cookies of a new session. False: used, expired, revoked, unknown, or another run's. */
   open(
     target: { readonly runId: string; readonly link: string },
     response: Response,
   ): Promise<boolean>;
   /**
-   * Ends the run's links, and the sessions that were opened by them: each is nobody's from the next request on. Gives how
-   * many links lasted, and the principals of the sessions that did.
+   * Ends the run's links and the sessions that they opened: the next request of each is refused. Returns how many of both
+   * were valid, and the principals whose streams are to be cut.
    */
-  revoke(
-    run: RunRef,
-  ): Promise<{ readonly links: number; readonly principals: ReadonlySet<string> }>;
+  revoke(run: RunRef): Promise<{
+    readonly links: number;
+    readonly sessions: number;
+    readonly principals: ReadonlySet<string>;
+  }>;
   /**
    * The session of this request for this run, if it has one: of its link, or of who is signed in. Whether the run is
    * there for its caller is for the reader to find out.
@@ -103,9 +105,9 @@ export function createPageSessions(
       return true;
     },
     async revoke(run) {
-      const { links, sessionHashes } = await store.revoke(run);
+      const { sessionHashes, ...ended } = await store.revoke(run);
       const principals = sessionHashes.map((hash) => subjectIdOf(RUN_SESSION.kind, hash));
-      return { links, principals: new Set(principals) };
+      return { ...ended, principals: new Set(principals) };
     },
     async find(request, runId) {
       const ofRun = await findOfRun(request, runId);

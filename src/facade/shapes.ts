@@ -548,7 +548,7 @@ const INLINE: JsonObject = {
     properties: { url: text, expiresAt: { type: 'string', format: 'date-time' } },
     required: ['url', 'expiresAt'],
   },
-  PageLinksEnd: {
+  PageLinkRevocation: {
     type: 'object',
     properties: { runId: text, links: { type: 'integer' }, sessions: { type: 'integer' } },
     required: ['runId', 'links', 'sessions'],

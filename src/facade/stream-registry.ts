@@ -4,12 +4,15 @@ import type { Response } from 'express';
 import { HostError } from '../rules/errors.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
 import type { Logger } from '../ports/logger.ts';
+import { Recent } from '../system/recent.ts';
 import { nowMs } from '../system/time.ts';
 
 /** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */
 const HEARTBEAT_MS = 15_000;
-/** That there are as many as there may be is logged once in this time, in ms. */
+/** Streams refused for the limits of all are logged once in this time, in ms. */
 const FULL_LINE_MS = 60_000;
+/** Principals that were cut, remembered for what they asked for before: what they open meanwhile is refused. */
+const MAX_CUT = 10_000;
 /** A client that takes nothing for this long is closed; it resumes by Last-Event-ID. */
 const SLOW_CLIENT_MS = 30_000;
 
@@ -17,14 +20,17 @@ const SLOW_CLIENT_MS = 30_000;
 export interface StreamLimits {
   /** Of one key. */
   readonly perKey: number;
-  /** Of one session of pages: of a run's link, or of who is signed in. */
+  /** Of one session of pages, of a run's link or of who is signed in: a browser's windows, with their threads. */
   readonly perSession: number;
-  /** Of this process. Sessions leave `perKey` of them to keys. */
+  /** Of all sessions of pages: fewer than `total`, so that places are left for keys. */
+  readonly sessions: number;
+  /** Of this process: fewer than it has connections, so that other requests find room. */
   readonly total: number;
 }
 
-/** In all they are fewer than connections: who asks for something else finds room. */
-const STREAM_LIMITS: StreamLimits = { perKey: 1_000, perSession: 20, total: 3_000 };
+export const STREAM_LIMITS: StreamLimits = {
+  ...{ perKey: 1_000, perSession: 40, sessions: 2_000, total: 3_000 },
+};
 
 export interface OpenStream {
   /** Aborts when the client goes, is too slow, may read no longer, or the process drains. */
@@ -37,15 +43,16 @@ export interface OpenStream {
 
 export interface StreamRegistry {
   /**
-   * Takes a place until the answer or its connection ends; throws rate_limited when who asks (`key`), or this process
-   * (`global`), has none left. A client that has gone already takes none: its stream is over from the start.
+   * Takes a place until the answer or its connection ends. Throws rate_limited: this key or session has none left (`key`),
+   * or all sessions or this process have none (`global`); and unauthenticated for who was cut. A client that has gone
+   * already takes none: its stream is over from the start.
    */
   open(subject: Subject, response: Response): OpenStream;
-  /** Cuts all that these principals have open. */
+  /** Destroys what these principals have open: none of it ends like a whole answer. They open nothing more. */
   cut(principals: ReadonlySet<string>): void;
   /**
-   * Ends every open stream with a comment; the waiting ones answer with what there is, and a log that is being sent is sent
-   * to its end.
+   * Ends every open stream with a comment; waiting polls answer with what there is. A log that is sent as JSON goes on, as
+   * long as the server waits for it.
    */
   drain(): void;
   readonly size: number;
@@ -66,8 +73,8 @@ function isEventStream(response: Response): boolean {
   );
 }
 
-/** Sends all that it was asked for, and waits for nothing more. */
-function endsByItself(response: Response): boolean {
+/** Its content type is set when it begins. A waiting poll has none yet. */
+function isLogAsJson(response: Response): boolean {
   return String(response.getHeader('Content-Type')).startsWith('application/json');
 }
 
@@ -81,7 +88,7 @@ function whenGone(response: Response, gone: () => void): () => void {
   const { socket } = response.req;
   response.once('close', gone);
   // An answer that stands behind another one on its connection has no `close` of its own. As many may stand there as
-  // the key has places: no leak, whatever their number.
+  // who asks has places: no leak, whatever their number.
   socket.setMaxListeners(0).once('close', gone);
   return () => void socket.off('close', gone);
 }
@@ -100,7 +107,8 @@ interface RegistryOptions {
 
 export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const entries = new Set<Entry>();
-  const takePlace = createLimits(options, entries);
+  const placeFor = createLimits(options, entries);
+  const wereCut = new Recent<string, true>(MAX_CUT);
   let draining = false;
   let heartbeat: NodeJS.Timeout | undefined;
 
@@ -119,7 +127,7 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
     }
   };
   const enter = (subject: Subject, response: Response): Entry => {
-    const place = takePlace(subject);
+    const place = placeFor(subject);
     const forget = whenGone(response, () => leave(entry));
     const entry: Entry = { ...place, response, abort: new AbortController(), forget };
     entries.add(entry);
@@ -129,6 +137,8 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const open = (subject: Subject, response: Response): OpenStream => {
     if (isGone(response)) return OVER;
     if (draining) throw new HostError('service_unavailable');
+    // Admitted before it was revoked.
+    if (wereCut.has(principalOf(subject))) throw new HostError('unauthenticated');
     const entry = enter(subject, response);
     const end = (): void => {
       leave(entry);
@@ -141,6 +151,7 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
     };
   };
   const cut = (principals: ReadonlySet<string>): void => {
+    for (const principal of principals) wereCut.set(principal, true);
     for (const entry of [...entries]) {
       if (!principals.has(entry.principal)) continue;
       leave(entry);
@@ -150,7 +161,7 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const drain = (): void => {
     draining = true;
     for (const entry of [...entries]) {
-      if (endsByItself(entry.response)) continue;
+      if (isLogAsJson(entry.response)) continue;
       const streams = isEventStream(entry.response);
       if (streams) entry.response.write(':draining, resume with Last-Event-ID\n\n');
       leave(entry);
@@ -167,20 +178,21 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   };
 }
 
-/** Throws rate_limited. */
+/** Returns whose place it would be. Throws rate_limited where none is free. */
 function createLimits(
   { limits, logger }: RegistryOptions,
   entries: ReadonlySet<Entry>,
 ): (subject: Subject) => Pick<Entry, 'principal' | 'isOfPages'> {
-  const { perKey, perSession, total } = { ...STREAM_LIMITS, ...limits };
+  const { perKey, perSession, sessions, total } = { ...STREAM_LIMITS, ...limits };
   let quietUntilMs = 0;
   const countOf = (isCounted: (entry: Entry) => boolean): number =>
     [...entries].reduce((count, entry) => count + (isCounted(entry) ? 1 : 0), 0);
-  const refuse = (limit: number): never => {
+  const refuse = (limits: Partial<StreamLimits>): never => {
     if (nowMs() >= quietUntilMs) {
       quietUntilMs = nowMs() + FULL_LINE_MS;
-      logger.warn('a stream was refused: there are as many as there may be', { limit });
+      logger.warn('a stream was refused: there are as many as there may be', limits);
     }
+    const [limit] = Object.values(limits);
     throw new HostError('rate_limited', { scope: 'global', limit });
   };
   return (subject) => {
@@ -189,9 +201,8 @@ function createLimits(
     const limit = isOfPages ? perSession : perKey;
     if (countOf((entry) => entry.principal === principal) >= limit)
       throw new HostError('rate_limited', { scope: 'key', limit });
-    if (entries.size >= total) refuse(total);
-    const ofPages = total - perKey;
-    if (isOfPages && countOf((entry) => entry.isOfPages) >= ofPages) refuse(ofPages);
+    if (isOfPages && countOf((entry) => entry.isOfPages) >= sessions) refuse({ sessions });
+    if (entries.size >= total) refuse({ total });
     return { principal, isOfPages };
   };
 }

@@ -23,7 +23,7 @@ export function renderLinkPage({ runId, action }: LinkPageModel): string {
   return renderDocument({
     title: 'Open the run',
     body: `<main class="small"><h1>Open the run</h1>
-<p>This link shows the run <code>${escapeHtml(runId)}</code> and lets you answer its questions. It works once, and then in this browser for 12 hours.</p>
+<p>This link shows the run <code>${escapeHtml(runId)}</code> and lets you answer its questions. It works once, and then in this browser for at most 12 hours.</p>
 <form method="post" action="${escapeExact(action)}"><button class="primary">Open the run</button></form></main>`,
   });
 }

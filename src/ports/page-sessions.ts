@@ -6,9 +6,11 @@ export interface NewSession {
   readonly expiresAtMs: number;
 }
 
-/** What lasted until then. */
-export interface Revoked {
+/** What was revoked: links and sessions that were valid. */
+export interface Revocation {
   readonly links: number;
+  readonly sessions: number;
+  /** Of the expired ones, too: by the clock of another process they may be valid. */
   readonly sessionHashes: readonly string[];
 }
 
@@ -25,8 +27,8 @@ export interface PageSessionStore {
     sessionHash: string,
     nowMs: number,
   ): Promise<{ tenant: string; runId: string } | undefined>;
-  /** Ends the links of a run and the sessions that were opened by them, also by one that is being consumed. */
-  revoke(run: RunRef): Promise<Revoked>;
+  /** Ends the links of a run and the sessions that they opened, also by one that is being consumed. */
+  revoke(run: RunRef): Promise<Revocation>;
   /** Stores the hash of a one-time link that signs in. */
   createHostLink(tenant: string, linkHash: string, expiresAtMs: number): Promise<void>;
   /** Consumes it, once, in one step with the session that it opens: nothing else uses a link up. */

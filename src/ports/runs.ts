@@ -158,7 +158,7 @@ export interface RunStore {
     limit: number,
     behind?: UnstartedRun,
   ): Promise<readonly UnstartedRun[]>;
-  /** Whose run this is, for an operator's command: its caller names no tenant. */
+  /** Tenant and id of a run, without reading its row. A caller who acts for a tenant compares it. */
   locate(runId: string): Promise<RunRef | undefined>;
   /** Every run whose id is above `after` ('' = from the first) in ascending order, for the rebuild. */
   allRuns(after: string, limit: number): Promise<readonly RunRef[]>;

@@ -81,7 +81,10 @@ export const ERRORS = {
     message: 'This host does not provide the capability.',
   },
   unsupported_mock_provider: { retryable: false, message: 'The mock provider is not supported.' },
-  link_expired: { retryable: false, message: 'The link was used already or has expired.' }, // own
+  link_expired: {
+    retryable: false,
+    message: 'The link was used already, has expired or was revoked.',
+  }, // own
   // runs and nodes
   recursion_limit_exceeded: {
     retryable: false,

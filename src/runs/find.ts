@@ -20,7 +20,7 @@ export async function requireRun(deps: FindDeps, caller: Caller, runId: string):
   return row ?? (await goneRun(deps, caller, runId));
 }
 
-/** The same where its row is not read, which may be damaged or need a key that is away. */
+/** The same without reading its row, which may be damaged or need a key that is away. */
 export async function requireRunRef(
   deps: { readonly stores: { readonly runs: Pick<RunStore, 'locate' | 'expiredAt'> } },
   caller: Caller,

@@ -25,8 +25,18 @@ it('says what was ended', async () => {
   const body = { runId: 'run-1', links: 1, sessions: 2 };
   host.script({ [`POST ${RUN}/page-links:revoke`]: { body } });
   const { code, out } = await host.run(['runs', 'revoke-links', 'run-1']);
-  expect([code, out]).toEqual([0, 'Run run-1: links ended: 1, sessions ended: 2.\n']);
+  expect([code, out]).toEqual([0, 'Run run-1: links revoked: 1, sessions ended: 2.\n']);
 });
+
+it.each<object>([{}, [], { links: '\u001b[2J', sessions: 0 }, { links: 1, sessions: null }])(
+  'what is no answer of a host is no revocation: %j',
+  async (body) => {
+    host.script({ [`POST ${RUN}/page-links:revoke`]: { body } });
+    const { code, out, err } = await host.run(['runs', 'revoke-links', 'run-1']);
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toContain('gave what no OpenWOP host of this version gives');
+  },
+);
 
 it.each(['link', 'revoke-links'])('%s of a run that is not there names it', async (name) => {
   host.script({

@@ -71,18 +71,20 @@ export function pageSessionStoreContract(stores: GivenStores): void {
         await openRun(run.tenant, newId('run')),
         await openRun(newId('tenant'), run.runId),
       ];
-      await openRun(run.tenant, run.runId, -1);
-      const [link, late] = [newId('link'), newId('link')];
+      const late = await openRun(run.tenant, run.runId, -1);
+      const [link, lateLink] = [newId('link'), newId('link')];
       await pageSessions.createLink(run.tenant, run.runId, link, now + 60_000);
-      await pageSessions.createLink(run.tenant, run.runId, late, now - 1);
-      expect(await pageSessions.revoke(run)).toEqual({ links: 1, sessionHashes: [session] });
+      await pageSessions.createLink(run.tenant, run.runId, lateLink, now - 1);
+      const revoked = await pageSessions.revoke(run);
+      expect(revoked).toMatchObject({ links: 1, sessions: 1 });
+      expect(new Set(revoked.sessionHashes)).toEqual(new Set([session, late]));
       expect(await pageSessions.findSession(session, now)).toBeUndefined();
       for (const other of others)
         expect(await pageSessions.findSession(other, now)).toMatchObject({});
       const opened = { sessionHash: newId('session'), expiresAtMs: now + 60_000 };
       const given = { runId: run.runId, linkHash: link };
       expect(await pageSessions.consumeLink(given, now, opened)).toBe(false);
-      expect(await pageSessions.revoke(run)).toEqual({ links: 0, sessionHashes: [] });
+      expect(await pageSessions.revoke(run)).toEqual({ links: 0, sessions: 0, sessionHashes: [] });
     });
 
     // [I109]

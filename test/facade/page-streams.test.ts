@@ -1,5 +1,7 @@
 // What pages may hold open, and how what was opened by a link is taken back (architecture §10): over real sockets, with two
 // hosts on one database.
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { appendRows, eventually } from '../contract/given.ts';
 import { patient } from '../support/machine.ts';
@@ -7,9 +9,7 @@ import { runRef } from '../support/run-ref.ts';
 import type { FacadeDeps } from '../../src/facade/deps.ts';
 import { KEY, startFaultHost, type Envelope, type FaultHost } from './fault-host.ts';
 
-const LIMITS = { perKey: 3, perSession: 2, total: 7 };
-/** What is left to sessions. */
-const OF_PAGES = LIMITS.total - LIMITS.perKey;
+const LIMITS = { perKey: 3, perSession: 2, sessions: 4, total: 7 };
 /** How often the session of an open stream is looked up, in ms. */
 const SESSION_CHECK_MS = 30_000;
 const EXTENSION = '/v1/host/openwop-temporal';
@@ -17,12 +17,12 @@ const EXTENSION = '/v1/host/openwop-temporal';
 let host: FaultHost;
 /** Another process. */
 let other: FaultHost;
-/** While it stands, reads of a log wait behind their first rows. */
-let gate: Promise<void> | undefined;
+/** What a read of a log waits for: of its head, before it; of its rows, after the first. */
+const gates: { head?: Promise<void>; rows?: Promise<void> } = {};
 
 beforeAll(async () => {
   host = await startFaultHost({ streamLimits: LIMITS }, gated);
-  other = await beside();
+  other = await anotherHost();
 });
 
 const gated = ({ log }: FacadeDeps): Partial<FacadeDeps> => ({
@@ -31,15 +31,21 @@ const gated = ({ log }: FacadeDeps): Partial<FacadeDeps> => ({
     async *rows(...asked) {
       for await (const rows of log.rows(...asked)) {
         yield rows;
-        await gate;
+        await gates.rows;
       }
+    },
+    async fresh(run) {
+      await gates.head;
+      return log.fresh(run);
     },
   },
 });
-const beside = () => startFaultHost({}, gated, { ...host.stores, close: () => Promise.resolve() });
+const anotherHost = () =>
+  startFaultHost({}, gated, { ...host.stores, close: () => Promise.resolve() });
 afterEach(() => {
   vi.useRealTimers();
-  gate = undefined;
+  delete gates.head;
+  delete gates.rows;
 });
 afterAll(async () => {
   await other.stop();
@@ -95,6 +101,34 @@ const endOf = (stream: Response) =>
     () => 'cut',
   );
 
+/** A form of which the last byte is missing, once its sender was looked for; `end` sends it, for the status. */
+async function halfSent(
+  path: string,
+  cookie: string,
+  looksBy: 'findSession' | 'findHostSession',
+  fields = 'csrf=none',
+): Promise<{ readonly end: () => Promise<number | undefined> }> {
+  const looks = vi.spyOn(host.stores.pageSessions, looksBy);
+  const headers = {
+    cookie,
+    'content-type': 'application/x-www-form-urlencoded',
+    'content-length': fields.length,
+  };
+  const sending = request(`${host.url}${path}`, { method: 'POST', headers });
+  const answer = once(sending, 'response') as Promise<[IncomingMessage]>;
+  sending.write(fields.slice(0, -1));
+  await eventually(() => looks.mock.calls.length > 0, 'the look at the session');
+  looks.mockRestore();
+  return {
+    async end() {
+      sending.end(fields.slice(-1));
+      const [response] = await answer;
+      response.resume();
+      return response.statusCode;
+    },
+  };
+}
+
 /** What clients have closed is free again a moment later. */
 async function placesFree(cookie: string, runId: string): Promise<void> {
   await eventually(async () => {
@@ -131,31 +165,36 @@ describe('streams are as many as there may be (architecture §10)', () => {
     const more = await send(eventsOf(runId), cookie);
     const details = { scope: 'key', limit: LIMITS.perSession };
     expect(await refusedWith(more)).toMatchObject([429, 'rate_limited', details]);
-    const host1 = await signedIn();
-    const looks = [await send('/pages/events', host1), await send(eventsOf(runId), host1)];
+    const signedInCookie = await signedIn();
+    const looks = [
+      await send('/pages/events', signedInCookie),
+      await send(eventsOf(runId), signedInCookie),
+    ];
     expect(looks.map(({ status }) => status)).toEqual([200, 200]);
-    expect((await send('/pages/events', host1)).status).toBe(429);
+    expect((await send('/pages/events', signedInCookie)).status).toBe(429);
     await close([...held, ...looks]);
     await placesFree(cookie, runId);
   });
 
   // [I110]
-  it('sessions in all leave the key its places, and the process has no more than it may', async () => {
+  it('sessions in all leave the key its places', async () => {
     const runId = await start();
     const cookies = [await opened(runId), await opened(runId), await opened(runId)];
     const held: Response[] = [];
     for (const cookie of cookies.slice(0, 2))
       for (let at = 0; at < LIMITS.perSession; at++) held.push(await send(eventsOf(runId), cookie));
-    expect(held.map(({ status }) => status)).toEqual(Array(OF_PAGES).fill(200));
-    const refused = await send(eventsOf(runId), cookies[2] ?? '');
-    const details = { scope: 'global', limit: OF_PAGES };
-    expect(await refusedWith(refused)).toMatchObject([429, 'rate_limited', details]);
+    expect(held.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const details = { scope: 'global', limit: LIMITS.sessions };
+    for (let at = 0; at < 2; at++) {
+      const refused = await send(eventsOf(runId), cookies[2] ?? '');
+      expect(await refusedWith(refused)).toMatchObject([429, 'rate_limited', details]);
+    }
     const keys = [await byKey(runId), await byKey(runId), await byKey(runId)];
     expect(keys.map(({ status }) => status)).toEqual([200, 200, 200]);
     await close([...held, ...keys]);
     await placesFree(cookies[2] ?? '', runId);
     const told = host.lines.filter(({ message }) => message.startsWith('a stream was refused'));
-    expect(told.map(({ fields }) => fields)).toEqual([{ limit: OF_PAGES }]);
+    expect(told.map(({ fields }) => fields)).toEqual([{ sessions: LIMITS.sessions }]);
   });
 });
 
@@ -167,7 +206,7 @@ describe('links of a run are revoked (architecture §10)', () => {
       ...[await linkOf(runId), await opened(runId)],
       await opened(beside),
     ] as const;
-    const host1 = await signedIn();
+    const signedInCookie = await signedIn();
     const { status, body } = await revoke(runId);
     expect([status, body]).toEqual([200, { runId, links: 1, sessions: 1 }]);
     for (const on of [host, other]) {
@@ -178,7 +217,7 @@ describe('links of a run are revoked (architecture §10)', () => {
       expect((await send(link, '', 'POST', on)).status).toBe(410);
     }
     expect((await send(`/pages/runs/${beside}`, neighbour)).status).toBe(200);
-    expect((await send(`/pages/runs/${runId}`, host1)).status).toBe(200);
+    expect((await send(`/pages/runs/${runId}`, signedInCookie)).status).toBe(200);
     expect((await revoke(runId)).body).toEqual({ runId, links: 0, sessions: 0 });
     expect((await send(`/pages/runs/${runId}`, await opened(runId))).status).toBe(200);
   });
@@ -204,6 +243,43 @@ describe('links of a run are revoked (architecture §10)', () => {
   });
 
   // [I109]
+  it('a stream that was asked for before, and is opened after, is refused', async () => {
+    const runId = await start();
+    const cookie = await opened(runId);
+    let open = (): void => undefined;
+    gates.head = new Promise((resolve) => (open = resolve));
+    const fresh = vi.spyOn(host.deps.log, 'fresh');
+    const stream = send(eventsOf(runId), cookie);
+    await eventually(() => fresh.mock.calls.length > 0, 'the read of the head');
+    await revoke(runId);
+    open();
+    expect((await stream).status).toBe(401);
+  });
+
+  // [I109]
+  it('a form that was begun before, and ends after, is not taken', async () => {
+    const runId = await start();
+    const cookie = await opened(runId);
+    const form = await halfSent(`/pages/runs/${runId}/interrupts/only`, cookie, 'findSession');
+    await revoke(runId);
+    expect(await form.end()).toBe(401);
+  });
+
+  it('so is one of who has signed out meanwhile', async () => {
+    const runId = await start();
+    const cookie = await signedIn();
+    const page = await (await send('/pages', cookie)).text();
+    const csrf = /name="csrf" value="([^"]*)"/.exec(page)?.[1] ?? '';
+    const fields = new URLSearchParams({ csrf }).toString();
+    const form = await halfSent(`/pages/runs/${runId}/cancel`, cookie, 'findHostSession', fields);
+    const out = { method: 'POST', body: new URLSearchParams({ csrf }), headers: { cookie } };
+    const signedOut = await fetch(`${host.url}/pages/sign-out`, { ...out, redirect: 'manual' });
+    expect(signedOut.status).toBe(303);
+    expect(await form.end()).toBe(401);
+    expect(host.temporal.calls).not.toContain('cancel');
+  });
+
+  // [I109]
   it('a stream that another process sends ends within the time between two looks', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const runId = await start();
@@ -218,20 +294,24 @@ describe('links of a run are revoked (architecture §10)', () => {
     expect(await end).toBe('cut');
   });
 
-  it('of a run that cannot be read, too; of none it is 404', async () => {
+  it('of a run that cannot be read, too; an unknown run is 404, and so is one of another tenant', async () => {
     const runId = await start();
     const cookie = await opened(runId);
     const broken = vi.spyOn(host.stores.runs, 'find').mockRejectedValue(new Error('damaged'));
     const { status, body } = await revoke(runId).finally(() => broken.mockRestore());
     expect([status, body.sessions]).toEqual([200, 1]);
     expect((await send(`/pages/runs/${runId}`, cookie)).status).toBe(401);
-    for (const id of ['run-of-nobody', '%00', 'a'.repeat(200)]) {
+    const foreign = vi
+      .spyOn(host.stores.runs, 'locate')
+      .mockResolvedValueOnce(runRef(runId, 'another'));
+    for (const id of [runId, 'run-of-nobody', '%00', 'a'.repeat(200)]) {
       const none = await revoke(id);
       expect([none.status, none.body]).toMatchObject([404, { error: 'run_not_found' }]);
     }
+    foreign.mockRestore();
   });
 
-  it('a link that two consume opens for one, and none that a crash lost opens for nobody', async () => {
+  it('a link that two requests consume at once opens for one of them', async () => {
     const runId = await start();
     const link = await linkOf(runId);
     const { pageSessions } = host.stores;
@@ -252,7 +332,7 @@ describe('a log that is sent as JSON', () => {
     await appendRows(host.stores, runId, ['one', 'two']);
     const cookie = await opened(runId);
     let open = (): void => undefined;
-    gate = new Promise((resolve) => (open = resolve));
+    gates.rows = new Promise((resolve) => (open = resolve));
     const answer = await json(runId, { cookie });
     expect(answer.status).toBe(200);
     await revoke(runId);
@@ -263,9 +343,9 @@ describe('a log that is sent as JSON', () => {
   it('is sent to its end where the process is stopped meanwhile', async () => {
     const runId = await start();
     await appendRows(host.stores, runId, ['one', 'two']);
-    const third = await beside();
+    const third = await anotherHost();
     let open = (): void => undefined;
-    gate = new Promise((resolve) => (open = resolve));
+    gates.rows = new Promise((resolve) => (open = resolve));
     const answer = await json(runId, { authorization: `Bearer ${KEY}` }, third);
     const stopped = third.stop();
     open();

@@ -175,7 +175,31 @@ export const OF_DOORS: readonly Row[] = [
   ],
   [
     110,
-    [REGISTRY, 'const ofPages = total - perKey', 'const ofPages = total'],
+    [REGISTRY, 'entry.isOfPages) >= sessions', 'entry.isOfPages) >= total'],
     [OF_STREAMS, 'sessions in all leave the key its places'],
+  ],
+  [
+    110,
+    [REGISTRY, 'if (entries.size >= total)', 'if (entries.size > total)'],
+    ['test/facade/stream-registry.test.ts', 'a process has no more'],
+  ],
+  [
+    109,
+    [REGISTRY, '    for (const principal of principals) wereCut.set(principal, true);\n', ''],
+    [OF_STREAMS, 'asked for before'],
+  ],
+  [
+    109,
+    [
+      'src/facade/pages/page.ts',
+      'const session = await find();\n  if (!session)',
+      'const session = found;\n  if (!session)',
+    ],
+    [OF_STREAMS, 'begun before'],
+  ],
+  [
+    109,
+    ['src/runs/find.ts', 'run?.tenant === caller.tenant', 'run'],
+    [OF_STREAMS, 'one of another tenant'],
   ],
 ];

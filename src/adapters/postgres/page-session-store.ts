@@ -1,5 +1,5 @@
 // One-time links of pages, a run's or the whole host's, and the sessions they open, by hash only (architecture §10).
-import type { PageSessionStore, Revoked } from '../../ports/page-sessions.ts';
+import type { PageSessionStore, Revocation } from '../../ports/page-sessions.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { Db, Queries } from './db.ts';
 
@@ -48,21 +48,22 @@ function createRunSessionStore(db: Db): Omit<PageSessionStore, HostPart> {
 }
 
 /** Links first: whoever consumes one meanwhile has a session, which the second statement sees, or finds no link. */
-async function revoke(tx: Queries, { tenant, runId }: RunRef): Promise<Revoked> {
+async function revoke(tx: Queries, { tenant, runId }: RunRef): Promise<Revocation> {
   const run = [tenant, runId];
-  const links = await tx.query<{ lasted: boolean }>(
+  const links = await tx.query<{ valid: boolean }>(
     `DELETE FROM page_links WHERE tenant_id = $1 AND run_id = $2
-     RETURNING expires_at_ms > openwop_now_ms() AS lasted`,
+     RETURNING expires_at_ms > openwop_now_ms() AS valid`,
     run,
   );
-  const sessions = await tx.query<{ hash: string; lasted: boolean }>(
+  const sessions = await tx.query<{ hash: string; valid: boolean }>(
     `DELETE FROM page_sessions WHERE tenant_id = $1 AND run_id = $2
-     RETURNING session_hash AS hash, expires_at_ms > openwop_now_ms() AS lasted`,
+     RETURNING session_hash AS hash, expires_at_ms > openwop_now_ms() AS valid`,
     run,
   );
   return {
-    links: links.filter(({ lasted }) => lasted).length,
-    sessionHashes: sessions.filter(({ lasted }) => lasted).map(({ hash }) => hash),
+    links: links.filter(({ valid }) => valid).length,
+    sessions: sessions.filter(({ valid }) => valid).length,
+    sessionHashes: sessions.map(({ hash }) => hash),
   };
 }
 

@@ -50,18 +50,35 @@ export interface SignedInCall {
  */
 export function signedIn(handler: (deps: PageDeps, call: SignedInCall) => Promise<void>): Handler {
   return async (deps, request, response) => {
-    const session = await deps.sessions.findHost(request);
-    const isPost = request.method === 'POST';
-    if (!session) {
-      if (isPost) throw new HostError('unauthenticated');
-      askToSignIn(request, response);
+    const find = () => deps.sessions.findHost(request);
+    if (request.method === 'POST') {
+      const { session, form } = await sentForm(deps, { request, response }, find);
+      await handler(deps, { request, response, session, form });
       return;
     }
-    if (isPost && !deps.sessions.isOwnOrigin(request)) throw new HostError('forbidden');
-    const form = isPost ? await readForm(request, response) : {};
-    if (isPost && !isCsrfToken(session, form.csrf ?? '')) throw new HostError('forbidden');
-    await handler(deps, { request, response, session, form });
+    const session = await find();
+    if (session) await handler(deps, { request, response, session, form: {} });
+    else askToSignIn(request, response);
   };
+}
+
+/**
+ * A form of ours, and whose it is. A stranger's is refused unread; and since a body may be long in coming, its sender is
+ * looked for again once it is there. Throws unauthenticated, forbidden and what bodies are refused with.
+ */
+export async function sentForm<Session extends { readonly csrfToken: string }>(
+  { sessions }: Pick<PageDeps, 'sessions'>,
+  { request, response }: { readonly request: Request; readonly response: Response },
+  find: () => Promise<Session | undefined>,
+): Promise<{ readonly session: Session; readonly form: Readonly<Record<string, string>> }> {
+  const found = await find();
+  if (!found) throw new HostError('unauthenticated');
+  if (!sessions.isOwnOrigin(request)) throw new HostError('forbidden');
+  const form = await readForm(request, response);
+  const session = await find();
+  if (!session) throw new HostError('unauthenticated');
+  if (!isCsrfToken(session, form.csrf ?? '')) throw new HostError('forbidden');
+  return { session, form };
 }
 
 /** The form in the place of this address, which it leads back to. */

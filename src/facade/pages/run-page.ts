@@ -20,17 +20,15 @@ import { rowsShown } from '../../wire/major.ts';
 import { answerOpen, requireOpen } from '../../runs/answer.ts';
 import { runsBelow } from '../../runs/below.ts';
 import { requireRun } from '../../runs/find.ts';
-import { readForm } from '../body.ts';
 import type { RunEventDoc, RunSnapshot } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { FIRST } from '../majors.ts';
 import { queryText } from '../parameters.ts';
 import type { HostSession } from '../host-sessions.ts';
 import type { PageSession } from '../page-sessions.ts';
-import { isCsrfToken } from '../page-tokens.ts';
 import { STALE_HEADER } from '../read-head.ts';
 import { renderSnapshot } from '../snapshot.ts';
-import { askToSignIn, HOME, page, parameter, type PageDeps } from './page.ts';
+import { askToSignIn, HOME, page, parameter, sentForm, type PageDeps } from './page.ts';
 import { startAnotherUrl } from './start.ts';
 
 /** Events that a page shows when it is loaded; of a longer run the newest. */
@@ -188,11 +186,8 @@ async function takeAnswer(deps: PageDeps, request: Request, response: Response):
   const runId = parameter(request, 'runId');
   const nodeId = parameter(request, 'nodeId');
   response.locals.runId = runId;
-  const session = await deps.sessions.find(request, runId);
-  if (!session) throw new HostError('unauthenticated');
-  if (!deps.sessions.isOwnOrigin(request)) throw new HostError('forbidden');
-  const form = await readForm(request, response);
-  if (!isCsrfToken(session, form.csrf ?? '')) throw new HostError('forbidden');
+  const find = () => deps.sessions.find(request, runId);
+  const { session, form } = await sentForm(deps, { request, response }, find);
   const row = await requireRun(deps, session.caller, runId);
   const call = { request, response, session };
   try {

@@ -1,5 +1,5 @@
 // POST /v1/host/openwop-temporal/runs/{runId}/page-link: a one-time link to the run's page; and page-links:revoke, which ends
-// all of a run and what was opened by them. Extensions of this host.
+// all of a run, and the sessions that they opened. Extensions of this host.
 import { requireRunRef } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
 import type { PageSessions } from '../page-sessions.ts';
@@ -30,9 +30,13 @@ export const REVOKE_PAGE_LINKS = {
   path: '/host/openwop-temporal/runs/{runId}/page-links:revoke',
   operationId: 'revokePageLinks',
   summary:
-    "End all links to the run's page and all sessions that they opened. Event streams of these are cut at once, and within 30 seconds where another process sends them. An extension of this host.",
+    "Revoke all links to the run's page, and end the sessions that they opened. Their event streams are cut at once, and within 30 seconds where another process sends them. An extension of this host.",
   access: 'approvals:respond',
-  success: { status: 200, description: 'What lasted until then.', schema: shape('PageLinksEnd') },
+  success: {
+    status: 200,
+    description: 'How many valid links and sessions were ended.',
+    schema: shape('PageLinkRevocation'),
+  },
   errors: ['run_not_found', 'run_expired', 'service_unavailable'],
 } as const satisfies Declaration;
 
@@ -41,7 +45,10 @@ interface PageLinkParts {
   readonly streams: Pick<StreamRegistry, 'cut'>;
 }
 
-export function pageLinkRoutes(deps: Pick<FacadeDeps, 'stores'>, parts: PageLinkParts): Route[] {
+export function pageLinkRoutes(
+  deps: Pick<FacadeDeps, 'stores' | 'logger'>,
+  parts: PageLinkParts,
+): Route[] {
   return [
     answered(CREATE_PAGE_LINK, async ({ run, baseUrl }) => {
       const { url, expiresAtMs } = await parts.sessions.createLink(run, baseUrl);
@@ -52,12 +59,13 @@ export function pageLinkRoutes(deps: Pick<FacadeDeps, 'stores'>, parts: PageLink
 }
 
 async function revokeLinks(
-  deps: Pick<FacadeDeps, 'stores'>,
+  deps: Pick<FacadeDeps, 'stores' | 'logger'>,
   { sessions, streams }: PageLinkParts,
   input: InputOf<typeof REVOKE_PAGE_LINKS>,
 ): Promise<Answer> {
   const run = await requireRunRef(deps, input.caller, input.path.runId);
-  const { links, principals } = await sessions.revoke(run);
+  const { principals, ...ended } = await sessions.revoke(run);
   streams.cut(principals);
-  return { body: { runId: shownRunId(input, run.runId), links, sessions: principals.size } };
+  deps.logger.info('links to a page were revoked', { ...run, ...ended });
+  return { body: { runId: shownRunId(input, run.runId), ...ended } };
 }
