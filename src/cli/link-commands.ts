@@ -33,19 +33,16 @@ export function addLinkCommands(runs: Command, cli: Cli): void {
     "Revoke all links to the run's page, and end the sessions that they opened.",
   ).action(async (runId: string, flags: JsonFlag) => {
     const revoked = await post<RevocationView>(cli, runId, 'page-links:revoke');
-    const { links, sessions } = revoked;
-    cli.tell(
-      flags,
-      revoked,
-      () =>
-        `Run ${printable(runId)}: links revoked: ${count(links)}, sessions ended: ${count(sessions)}.`,
-    );
+    const [links, sessions] = [count(revoked.links), count(revoked.sessions)];
+    const text = `Run ${printable(runId)}: links revoked: ${links}, sessions ended: ${sessions}.`;
+    cli.tell(flags, revoked, () => text);
   });
 }
 
-/** Throws where it is no number: that is no answer of a host. */
-function count(value: number): string {
-  return value.toFixed();
+/** Throws TypeError, which says that it was no answer of a host. */
+function count(value: number): number {
+  if (!Number.isInteger(value)) throw new TypeError('a count is no whole number');
+  return value;
 }
 
 function post<View>({ client }: Cli, runId: string, address: string): Promise<View> {

@@ -9,9 +9,9 @@ import { nowMs } from '../system/time.ts';
 
 /** Comment lines keep proxies and clients awake; the protocol asks for one at least every 30 s. */
 const HEARTBEAT_MS = 15_000;
-/** Streams refused for the limits of all are logged once in this time, in ms. */
+/** That a limit of all was reached is logged once in this time, in ms. */
 const FULL_LINE_MS = 60_000;
-/** Principals that were cut, remembered for what they asked for before: what they open meanwhile is refused. */
+/** Principals that are remembered as cut: who was admitted before may open a stream after, which is refused. */
 const MAX_CUT = 10_000;
 /** A client that takes nothing for this long is closed; it resumes by Last-Event-ID. */
 const SLOW_CLIENT_MS = 30_000;
@@ -20,7 +20,7 @@ const SLOW_CLIENT_MS = 30_000;
 export interface StreamLimits {
   /** Of one key. */
   readonly perKey: number;
-  /** Of one session of pages, of a run's link or of who is signed in: a browser's windows, with their threads. */
+  /** Of one session of pages: enough for the windows of one browser, each with the threads that it follows. */
   readonly perSession: number;
   /** Of all sessions of pages: fewer than `total`, so that places are left for keys. */
   readonly sessions: number;
@@ -44,8 +44,8 @@ export interface OpenStream {
 export interface StreamRegistry {
   /**
    * Takes a place until the answer or its connection ends. Throws rate_limited: this key or session has none left (`key`),
-   * or all sessions or this process have none (`global`); and unauthenticated for who was cut. A client that has gone
-   * already takes none: its stream is over from the start.
+   * or all sessions or this process have none (`global`); unauthenticated for who was cut, and service_unavailable
+   * while the process drains. A client that has gone already takes none: its stream is over from the start.
    */
   open(subject: Subject, response: Response): OpenStream;
   /** Destroys what these principals have open: none of it ends like a whole answer. They open nothing more. */
@@ -184,15 +184,14 @@ function createLimits(
   entries: ReadonlySet<Entry>,
 ): (subject: Subject) => Pick<Entry, 'principal' | 'isOfPages'> {
   const { perKey, perSession, sessions, total } = { ...STREAM_LIMITS, ...limits };
-  let quietUntilMs = 0;
+  const quietUntilMs = new Map<string, number>();
   const countOf = (isCounted: (entry: Entry) => boolean): number =>
     [...entries].reduce((count, entry) => count + (isCounted(entry) ? 1 : 0), 0);
-  const refuse = (limits: Partial<StreamLimits>): never => {
-    if (nowMs() >= quietUntilMs) {
-      quietUntilMs = nowMs() + FULL_LINE_MS;
-      logger.warn('a stream was refused: there are as many as there may be', limits);
+  const refuse = (of: 'sessions' | 'total', limit: number): never => {
+    if (nowMs() >= (quietUntilMs.get(of) ?? 0)) {
+      quietUntilMs.set(of, nowMs() + FULL_LINE_MS);
+      logger.warn('a stream was refused: there are as many as there may be', { [of]: limit });
     }
-    const [limit] = Object.values(limits);
     throw new HostError('rate_limited', { scope: 'global', limit });
   };
   return (subject) => {
@@ -201,8 +200,8 @@ function createLimits(
     const limit = isOfPages ? perSession : perKey;
     if (countOf((entry) => entry.principal === principal) >= limit)
       throw new HostError('rate_limited', { scope: 'key', limit });
-    if (isOfPages && countOf((entry) => entry.isOfPages) >= sessions) refuse({ sessions });
-    if (entries.size >= total) refuse({ total });
+    if (isOfPages && countOf((entry) => entry.isOfPages) >= sessions) refuse('sessions', sessions);
+    if (entries.size >= total) refuse('total', total);
     return { principal, isOfPages };
   };
 }

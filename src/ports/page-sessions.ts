@@ -10,7 +10,7 @@ export interface NewSession {
 export interface Revocation {
   readonly links: number;
   readonly sessions: number;
-  /** Of the expired ones, too: by the clock of another process they may be valid. */
+  /** Also of those that have expired by the database's clock: a process whose clock is late still takes them. */
   readonly sessionHashes: readonly string[];
 }
 

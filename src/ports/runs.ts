@@ -158,7 +158,7 @@ export interface RunStore {
     limit: number,
     behind?: UnstartedRun,
   ): Promise<readonly UnstartedRun[]>;
-  /** Tenant and id of a run, without reading its row. A caller who acts for a tenant compares it. */
+  /** Tenant and id of a run, without reading its row. A caller who acts for a tenant compares the tenant. */
   locate(runId: string): Promise<RunRef | undefined>;
   /** Every run whose id is above `after` ('' = from the first) in ascending order, for the rebuild. */
   allRuns(after: string, limit: number): Promise<readonly RunRef[]>;

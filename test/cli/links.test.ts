@@ -35,6 +35,8 @@ it.each<object>([{}, [], { links: '\u001b[2J', sessions: 0 }, { links: 1, sessio
     const { code, out, err } = await host.run(['runs', 'revoke-links', 'run-1']);
     expect([code, out]).toEqual([1, '']);
     expect(err).toContain('gave what no OpenWOP host of this version gives');
+    const asJson = await host.run(['runs', 'revoke-links', 'run-1', '--json']);
+    expect([asJson.code, asJson.out]).toEqual([1, '']);
   },
 );
 

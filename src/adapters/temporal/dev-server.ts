@@ -28,6 +28,8 @@ const RESTART_MOST_MS = 10_000;
 /** A server that has run for so long is no server that dies as it starts. */
 const STEADY_MS = 10_000;
 const CONNECT_LIMIT_MS = 1_000;
+/** A child that is seen to have ended is told of within this time, in ms. */
+const EXIT_TOLD_MS = 1_000;
 /** Starts in all, where others take the ports that were free when they were chosen. */
 const PORT_TRIES = 3;
 /** The dev server's own default is one day (architecture §7). */
@@ -140,14 +142,15 @@ async function startAnew(
       return supervise({ kind: program.kind, record, adopted: false, program }, options);
     } catch (error) {
       const areFree = (await isFree(port)) && (await isFree(uiPort));
-      if ((areFree && !foundPortTaken(options)) || tries === 1) throw error;
+      if (tries === 1 || (areFree && !foundPortTaken(options))) throw error;
     }
   }
 }
 
 /** It chooses ports for its inner services itself; of these its log alone tells. */
 function foundPortTaken({ dataDir }: DevServerOptions): boolean {
-  return readFileSync(logPath(dataDir), 'utf8').includes('address already in use');
+  const path = logPath(dataDir);
+  return existsSync(path) && /address already in use/i.test(readFileSync(path, 'utf8'));
 }
 
 async function adoptOrEnd(
@@ -237,7 +240,8 @@ async function start(
     answers(started, START_LIMIT_MS, kind).then((ok) => {
       if (ok) return undefined;
       const hasEnded = started.process !== undefined && !isRunning(started.process);
-      return hasEnded ? failed : `no answer in ${START_LIMIT_MS / 1000} s`;
+      const noAnswer = `no answer in ${START_LIMIT_MS / 1000} s`;
+      return hasEnded ? Promise.race([failed, rest(EXIT_TOLD_MS).then(() => noAnswer)]) : noAnswer;
     }),
   ]);
   if (why !== undefined) {

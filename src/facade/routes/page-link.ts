@@ -64,8 +64,9 @@ async function revokeLinks(
   input: InputOf<typeof REVOKE_PAGE_LINKS>,
 ): Promise<Answer> {
   const run = await requireRunRef(deps, input.caller, input.path.runId);
-  const { principals, ...ended } = await sessions.revoke(run);
+  const { links, sessions: ended, principals } = await sessions.revoke(run);
   streams.cut(principals);
-  deps.logger.info('links to a page were revoked', { ...run, ...ended });
-  return { body: { runId: shownRunId(input, run.runId), ...ended } };
+  const { tenant, runId } = run;
+  deps.logger.info('links to a page were revoked', { tenant, runId, links, sessions: ended });
+  return { body: { runId: shownRunId(input, runId), links, sessions: ended } };
 }
