@@ -8,6 +8,7 @@ import {
   openStores,
   type DatabaseOptions,
 } from '../../src/adapters/postgres/index.ts';
+import { STREAM_LIMITS } from '../../src/facade/stream-registry.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { chain, node } from '../support/definitions.ts';
 import { pgliteDatabase } from '../support/databases.ts';
@@ -190,8 +191,8 @@ describe('its stream', () => {
     }
   });
 
-  it('one session holds 20 at most; those of clients that went are free again', async () => {
-    const streams = await Promise.all(Array.from({ length: 20 }, dial));
+  it('one session holds 40 at most; those of clients that went are free again', async () => {
+    const streams = await Promise.all(Array.from({ length: STREAM_LIMITS.perSession }, dial));
     await eventually(() => streams.every((stream) => told(stream) >= 1), 'all are open');
     const more = await fetch(`${host.url}/pages/events`, { headers: { cookie } });
     expect([more.status, more.headers.get('retry-after')]).toEqual([429, '2']);
