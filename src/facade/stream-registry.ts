@@ -112,11 +112,6 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   let draining = false;
   let heartbeat: NodeJS.Timeout | undefined;
 
-  const beat = (): void => {
-    for (const { response } of entries) {
-      if (isEventStream(response) && !response.writableNeedDrain) response.write(':keepalive\n\n');
-    }
-  };
   const leave = (entry: Entry): void => {
     entry.abort.abort();
     entries.delete(entry);
@@ -131,7 +126,7 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
     const forget = whenGone(response, () => leave(entry));
     const entry: Entry = { ...place, response, abort: new AbortController(), forget };
     entries.add(entry);
-    heartbeat ??= setInterval(beat, HEARTBEAT_MS).unref();
+    heartbeat ??= setInterval(() => beat(entries), HEARTBEAT_MS).unref();
     return entry;
   };
   const open = (subject: Subject, response: Response): OpenStream => {
@@ -176,6 +171,11 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
       return entries.size;
     },
   };
+}
+
+function beat(entries: Iterable<Entry>): void {
+  for (const { response } of entries)
+    if (isEventStream(response) && !response.writableNeedDrain) response.write(':keepalive\n\n');
 }
 
 /** Returns whose place it would be. Throws rate_limited where none is free. */
