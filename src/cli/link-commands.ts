@@ -4,7 +4,7 @@ import { printable } from '../words/printable.js';
 import { CALLED, type Cli, type JsonFlag } from './cli.ts';
 import { shellWord } from './question-lines.ts';
 import { command } from './run-commands.ts';
-import { namedRun, OVERVIEW } from './run-reads.ts';
+import { postBelowRun } from './run-reads.ts';
 
 interface LinkView {
   readonly url: string;
@@ -19,7 +19,7 @@ interface RevocationView {
 export function addLinkCommands(runs: Command, cli: Cli): void {
   command(runs, 'link <runId>', "A link that opens the run's page once, within 10 minutes.").action(
     async (runId: string, flags: JsonFlag) => {
-      const link = await post<LinkView>(cli, runId, 'page-link');
+      const link = await postBelowRun<LinkView>(cli.client, runId, { path: 'page-link' });
       cli.tell(flags, link, () => printable(link.url));
       if (!flags.json)
         cli.note(
@@ -32,7 +32,9 @@ export function addLinkCommands(runs: Command, cli: Cli): void {
     'revoke-links <runId>',
     "Revoke all links to the run's page, and end the sessions that they opened.",
   ).action(async (runId: string, flags: JsonFlag) => {
-    const revoked = await post<RevocationView>(cli, runId, 'page-links:revoke');
+    const revoked = await postBelowRun<RevocationView>(cli.client, runId, {
+      path: 'page-links:revoke',
+    });
     const [links, sessions] = [count(revoked.links), count(revoked.sessions)];
     const text = `Run ${printable(runId)}: links revoked: ${links}, sessions ended: ${sessions}.`;
     cli.tell(flags, revoked, () => text);
@@ -43,10 +45,4 @@ export function addLinkCommands(runs: Command, cli: Cli): void {
 function count(value: number): number {
   if (!Number.isInteger(value)) throw new TypeError('a count is no whole number');
   return value;
-}
-
-function post<View>({ client }: Cli, runId: string, address: string): Promise<View> {
-  return client
-    .post<View>(`${OVERVIEW}/${encodeURIComponent(runId)}/${address}`, {})
-    .catch(namedRun(runId));
 }

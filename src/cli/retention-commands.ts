@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { printable } from '../words/printable.js';
 import type { Cli, JsonFlag } from './cli.ts';
 import { command } from './run-commands.ts';
-import { namedRun, OVERVIEW } from './run-reads.ts';
+import { postBelowRun } from './run-reads.ts';
 import { table } from './terminal.ts';
 
 const RETENTION = '/v1/host/openwop-temporal/retention';
@@ -46,25 +46,16 @@ export function addRetentionCommands(program: Command, cli: Cli): void {
   command(program, 'hold <runId>', 'Keep a run, and its family, until it is released.')
     .requiredOption('--reason <text>', 'why; it is shown with the run')
     .action(async (runId: string, flags: JsonFlag & { readonly reason: string }) => {
-      const view = await told(cli, runId, { path: 'hold', body: { reason: flags.reason } });
+      const asked = { path: 'hold', body: { reason: flags.reason } };
+      const view = await postBelowRun<HoldView>(cli.client, runId, asked);
       cli.tell(flags, view, () => `Run ${runId} is held: ${printable(view.reason ?? '')}`);
     });
   command(program, 'release <runId>', 'End the hold of a run.').action(
     async (runId: string, flags: JsonFlag) => {
-      const view = await told(cli, runId, { path: 'release' });
+      const view = await postBelowRun<HoldView>(cli.client, runId, { path: 'release' });
       cli.tell(flags, view, () => `Run ${runId} is not held.`);
     },
   );
-}
-
-function told(
-  { client }: Cli,
-  runId: string,
-  { path, body }: { readonly path: string; readonly body?: unknown },
-): Promise<HoldView> {
-  return client
-    .post<HoldView>(`${OVERVIEW}/${encodeURIComponent(runId)}/${path}`, { body })
-    .catch(namedRun(runId));
 }
 
 function retentionText({ screen }: Cli, view: RetentionView): string {

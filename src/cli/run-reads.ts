@@ -17,6 +17,17 @@ export function getRun(client: HostClient, runId: string): Promise<RunSnapshot> 
   return client.get<RunSnapshot>(runPath(runId)).catch(namedRun(runId));
 }
 
+/** Asks for something at an address of this host's own, below the run. */
+export function postBelowRun<View>(
+  client: HostClient,
+  runId: string,
+  { path, body }: { readonly path: string; readonly body?: unknown },
+): Promise<View> {
+  return client
+    .post<View>(`${OVERVIEW}/${encodeURIComponent(runId)}/${path}`, { body })
+    .catch(namedRun(runId));
+}
+
 /** When the run expired that the host was asked about. */
 export function expiryOf(error: unknown): string | undefined {
   const expiredAt = error instanceof CliFault ? error.facts.details?.expiredAt : undefined;

@@ -59,8 +59,7 @@ export interface StreamRegistry {
 }
 
 interface Entry {
-  readonly principal: string;
-  readonly isOfPages: boolean;
+  readonly subject: Subject;
   readonly response: Response;
   readonly abort: AbortController;
   readonly forget: () => void;
@@ -71,6 +70,10 @@ function isEventStream(response: Response): boolean {
     response.headersSent &&
     String(response.getHeader('Content-Type')).startsWith('text/event-stream')
   );
+}
+
+function isOfPages({ lane }: Subject): boolean {
+  return lane === 'session';
 }
 
 /** Its content type is set when it begins. A waiting poll has none yet. */
@@ -107,7 +110,7 @@ interface RegistryOptions {
 
 export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const entries = new Set<Entry>();
-  const placeFor = createLimits(options, entries);
+  const checkPlace = createLimits(options, entries);
   const wereCut = new Recent<string, true>(MAX_CUT);
   let draining = false;
   let heartbeat: NodeJS.Timeout | undefined;
@@ -122,9 +125,9 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
     }
   };
   const enter = (subject: Subject, response: Response): Entry => {
-    const place = placeFor(subject);
+    checkPlace(subject);
     const forget = whenGone(response, () => leave(entry));
-    const entry: Entry = { ...place, response, abort: new AbortController(), forget };
+    const entry: Entry = { subject, response, abort: new AbortController(), forget };
     entries.add(entry);
     heartbeat ??= setInterval(() => beat(entries), HEARTBEAT_MS).unref();
     return entry;
@@ -148,7 +151,7 @@ export function createStreamRegistry(options: RegistryOptions): StreamRegistry {
   const cut = (principals: ReadonlySet<string>): void => {
     for (const principal of principals) wereCut.set(principal, true);
     for (const entry of [...entries]) {
-      if (!principals.has(entry.principal)) continue;
+      if (!principals.has(principalOf(entry.subject))) continue;
       leave(entry);
       entry.response.destroy();
     }
@@ -178,15 +181,15 @@ function beat(entries: Iterable<Entry>): void {
     if (isEventStream(response) && !response.writableNeedDrain) response.write(':keepalive\n\n');
 }
 
-/** Returns whose place it would be. Throws rate_limited where none is free. */
+/** Throws rate_limited where no place is free. */
 function createLimits(
   { limits, logger }: RegistryOptions,
   entries: ReadonlySet<Entry>,
-): (subject: Subject) => Pick<Entry, 'principal' | 'isOfPages'> {
+): (subject: Subject) => void {
   const { perKey, perSession, sessions, total } = { ...STREAM_LIMITS, ...limits };
   const quietUntilMs = new Map<string, number>();
-  const countOf = (isCounted: (entry: Entry) => boolean): number =>
-    [...entries].reduce((count, entry) => count + (isCounted(entry) ? 1 : 0), 0);
+  const countOf = (isCounted: (subject: Subject) => boolean): number =>
+    [...entries].reduce((count, entry) => count + (isCounted(entry.subject) ? 1 : 0), 0);
   const refuse = (of: 'sessions' | 'total', limit: number): never => {
     if (nowMs() >= (quietUntilMs.get(of) ?? 0)) {
       quietUntilMs.set(of, nowMs() + FULL_LINE_MS);
@@ -196,13 +199,11 @@ function createLimits(
   };
   return (subject) => {
     const principal = principalOf(subject);
-    const isOfPages = subject.lane === 'session';
-    const limit = isOfPages ? perSession : perKey;
-    if (countOf((entry) => entry.principal === principal) >= limit)
+    const limit = isOfPages(subject) ? perSession : perKey;
+    if (countOf((held) => principalOf(held) === principal) >= limit)
       throw new HostError('rate_limited', { scope: 'key', limit });
-    if (isOfPages && countOf((entry) => entry.isOfPages) >= sessions) refuse('sessions', sessions);
+    if (isOfPages(subject) && countOf(isOfPages) >= sessions) refuse('sessions', sessions);
     if (entries.size >= total) refuse('total', total);
-    return { principal, isOfPages };
   };
 }
 

@@ -170,12 +170,12 @@ export const OF_DOORS: readonly Row[] = [
   ],
   [
     110,
-    [REGISTRY, 'isOfPages ? perSession : perKey', 'perKey'],
+    [REGISTRY, 'isOfPages(subject) ? perSession : perKey', 'perKey'],
     [OF_STREAMS, 'a session of pages opens few'],
   ],
   [
     110,
-    [REGISTRY, 'entry.isOfPages) >= sessions', 'entry.isOfPages) >= total'],
+    [REGISTRY, 'countOf(isOfPages) >= sessions', 'countOf(isOfPages) >= total'],
     [OF_STREAMS, 'sessions in all leave the key its places'],
   ],
   [

@@ -2,6 +2,7 @@
 // all of a run, and the sessions that they opened. Extensions of this host.
 import { requireRunRef } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { iso } from '../iso.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import {
   answered,
@@ -52,7 +53,7 @@ export function pageLinkRoutes(
   return [
     answered(CREATE_PAGE_LINK, async ({ run, baseUrl }) => {
       const { url, expiresAtMs } = await parts.sessions.createLink(run, baseUrl);
-      return { body: { url, expiresAt: new Date(expiresAtMs).toISOString() } };
+      return { body: { url, expiresAt: iso(expiresAtMs) } };
     }),
     answered(REVOKE_PAGE_LINKS, (input) => revokeLinks(deps, parts, input)),
   ];

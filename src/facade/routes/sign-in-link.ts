@@ -1,4 +1,5 @@
 // POST /v1/host/openwop-temporal/sign-in-link: a one-time link that signs a browser in. An extension of this host.
+import { iso } from '../iso.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
 
@@ -16,6 +17,6 @@ export const CREATE_SIGN_IN_LINK = {
 export function signInLinkRoute(sessions: Pick<PageSessions, 'createHostLink'>): Route {
   return answered(CREATE_SIGN_IN_LINK, async ({ caller, baseUrl }) => {
     const { url, expiresAtMs } = await sessions.createHostLink(caller.tenant, baseUrl);
-    return { body: { url, expiresAt: new Date(expiresAtMs).toISOString() } };
+    return { body: { url, expiresAt: iso(expiresAtMs) } };
   });
 }
