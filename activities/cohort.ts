@@ -69,7 +69,8 @@ async function seeMembers(
     const failed: unknown[] = [];
     for (const name of left) {
       cancellationSignal.throwIfAborted();
-      const look = { isLong: looks % LOOKS === 0, spentMs: spent.ms };
+      const isLong = looks % LOOKS === 0;
+      const look = { isLong, spentMs: spent.ms, signal: cancellationSignal };
       try {
         if (await hasEnded(ports, name, { look, stopping })) continue;
       } catch (error) {

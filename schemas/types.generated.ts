@@ -430,6 +430,10 @@ export interface CohortTotals {
   asks: number;
   failed: number;
   'source-missing': number;
+  /**
+   * Logs that are too long to be compared.
+   */
+  'not-compared': number;
   'not-finished': number;
 }
 export interface CohortUse {
@@ -453,7 +457,14 @@ export interface CohortMemberResult {
    * Absent: it waits, or is under way.
    */
   outcome?:
-    'same' | 'diverged' | 'outcome-changed' | 'asks' | 'failed' | 'source-missing' | 'not-finished';
+    | 'same'
+    | 'diverged'
+    | 'outcome-changed'
+    | 'asks'
+    | 'failed'
+    | 'source-missing'
+    | 'not-compared'
+    | 'not-finished';
   error?: {
     code: string;
     message: string;
@@ -1610,7 +1621,7 @@ export interface RunComparison {
   a: ComparedRun;
   b: ComparedRun;
   /**
-   * Logs and end states say the same, as far as they were compared.
+   * Both were compared to their ends, and say the same.
    */
   same: boolean;
   divergence: null | Divergence;

@@ -1,4 +1,4 @@
-// `openwop diff A B`: what two runs did otherwise. Exit code 1 when they differ, as `diff` has it.
+// `openwop diff A B`: what two runs did otherwise. Exit code 1 when they differ, as `diff` has it, or were not compared whole.
 import type { Command } from 'commander';
 import type {
   ComparedRun,
@@ -9,7 +9,7 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { causeText, PINNED_WORDS, wordPieces } from '../words/diff.ts';
+import { causeText, PINNED_WORDS, sameText, wordPieces } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { printable, printableJson } from '../words/printable.js';
 import type { Cli, JsonFlag } from './cli.ts';
@@ -30,7 +30,7 @@ export function addDiffCommand(program: Command, cli: Cli): void {
   command(
     program,
     'diff <runA> <runB>',
-    'What two runs did otherwise (exit code 1 when they differ).',
+    'What two runs did otherwise (exit code 1 unless they were compared whole, and say the same).',
   ).action(async (runA: string, runB: string, flags: JsonFlag) => {
     const compared = await compare(cli, runA, runB);
     cli.tell(flags, compared, () => comparisonText(compared, cli.screen));
@@ -65,10 +65,10 @@ async function compare({ client }: Cli, runA: string, runB: string): Promise<Run
 }
 
 function comparisonText(compared: RunComparison, screen: Screen): string {
-  const { a, b, same, divergence, pinned, steps, end, truncated } = compared;
+  const { a, b, divergence, pinned, steps, end, truncated } = compared;
   const parts = [
     runsText(a, b, screen),
-    same ? 'They say the same.' : '',
+    sameText(compared) ?? '',
     divergence ? divergenceText(divergence, screen) : '',
     ...pinned.map((each) => pinnedText(each, screen)),
     steps.length === 0 ? '' : stepsTable(steps, screen),

@@ -8,7 +8,7 @@ import { CliFault, codeOf, EXIT, usageFault } from './faults.ts';
 import { agentsOf } from './fork-command.ts';
 import { jsonObjectOf } from './json-argument.ts';
 import { lookUntil } from './looking.ts';
-import { addGateOptions, gateOf, gateText, type GateFlags } from './replay-gate.ts';
+import { addGateOptions, checkGate, gateOf, gateText, type GateFlags } from './replay-gate.ts';
 import { command, numberTo } from './run-commands.ts';
 
 const COHORTS = '/v1/host/openwop-temporal/cohorts';
@@ -92,6 +92,7 @@ function addStart(replay: Command, cli: Cli): void {
 }
 
 async function replayRuns(cli: Cli, flags: ReplayFlags): Promise<void> {
+  checkGate(flags);
   const body = await requestOf(flags);
   const { cohortId, members } = await cli.client.post<Cohort>(COHORTS, {
     ...{ body, idempotencyKey: freshKey() },

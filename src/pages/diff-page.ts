@@ -8,7 +8,14 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { causeText, PINNED_WORDS, wordDiff, type WordDiff, type WordPiece } from '../words/diff.ts';
+import {
+  causeText,
+  PINNED_WORDS,
+  sameText,
+  wordDiff,
+  type WordDiff,
+  type WordPiece,
+} from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { STATUS_WORDS } from '../words/status.ts';
 import { renderDocument } from './layout.ts';
@@ -58,11 +65,13 @@ function runUrl(runId: string): string {
   return escapeHtml(`/pages/runs/${encodeURIComponent(runId)}`);
 }
 
-function comparison({ a, b, same, divergence, pinned, steps, end }: RunComparison): string {
+function comparison(compared: RunComparison): string {
+  const { a, b, divergence, pinned, steps, end } = compared;
+  const verdict = sameText(compared);
   const words = wordDiff();
   const parts = [
     section('The runs', runsTable(a, b)),
-    same ? '<p class="verdict">They say the same.</p>' : '',
+    verdict === undefined ? '' : `<p class="verdict">${escapeHtml(verdict)}</p>`,
     divergence ? apart(divergence, [a, b], words) : '',
     ...pinned.map(({ fact, differences }) =>
       section(`Made of: ${PINNED_WORDS[fact]}`, differencesTable(differences, words)),

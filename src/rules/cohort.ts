@@ -2,7 +2,9 @@
 // started with, what a member came to, and the words of both; nothing here asks anybody.
 import type { ForkBuild } from './builds.ts';
 import type { DivergenceCause, OverlayPart } from './divergence.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import type { DigestedStep } from './digested-log.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { jsonDifferences, type JsonDifference } from './json-differences.ts';
 import type { Subject } from './subject.ts';
 
 /** Temporal workflow type; its workflow id is the cohort's. */
@@ -84,6 +86,8 @@ export const MEMBER_OUTCOMES = [
   'failed',
   /** The source's record lacks what the fork needs, or is not there any more. */
   'source-missing',
+  /** Its end is that of the source, and the logs are too long to be compared. */
+  'not-compared',
   'not-finished',
 ] as const;
 export type MemberOutcome = (typeof MEMBER_OUTCOMES)[number];
@@ -135,66 +139,61 @@ export interface MemberReport {
   readonly asks?: AskedQuestion;
 }
 
-/** What was compared of one step. */
-interface StepSides {
-  readonly nodeId: string;
+/** One visit of a node in both runs. */
+export interface StepSides {
   /** Absent: that run did not come to it. */
-  readonly a?: { readonly status: string; readonly did: JsonObject };
-  readonly b?: { readonly status: string; readonly did: JsonObject };
-  readonly differences: readonly PointedDifference[];
+  readonly a?: DigestedStep;
+  readonly b?: DigestedStep;
 }
 
-interface PointedDifference {
-  readonly pointer: string;
-  readonly a?: JsonValue;
-  readonly b?: JsonValue;
-}
-
+/** Both runs held against each other whole. */
 export interface ComparedMember {
-  readonly end: readonly PointedDifference[];
+  readonly end: readonly JsonDifference[];
+  /** In the order in which they were come to. */
   readonly steps: readonly StepSides[];
 }
 
+/** Changes that a report tells. */
 const MAX_CHANGES = 20;
 /** Longest value that a report shows, in characters of JSON. */
 const SHOWN_CHARACTERS = 500;
 
-/** Of a step what counts as its outcome: how it ended, and what was decided. */
-const DECIDES = /^\/(?:status|decisions)(?:\/|$)/;
-/** How sure somebody was is no decision. */
-const IS_NOTE = /^\/decisions\/\d+\/confidence$/;
-
-/** What came out otherwise: of the run's end and of what its agents decided. */
+/** What came out otherwise, at most MAX_CHANGES: of the run's end and of what its agents decided. None: nothing did. */
 export function outcomeChanges({ end, steps }: ComparedMember): OutcomeChange[] {
-  const changes = [
-    ...end.map((difference) => shownChange(difference)),
-    ...steps.flatMap(stepChanges),
-  ];
+  const changes = end.slice(0, MAX_CHANGES).map((difference) => shownChange(difference));
+  for (const sides of steps) {
+    if (changes.length >= MAX_CHANGES) break;
+    changes.push(...stepChanges(sides));
+  }
   return changes.slice(0, MAX_CHANGES);
 }
 
-/** Of a step, what a model was asked with: of another prompt that is another one before anything comes of it. */
-const IS_ASKED_WITH = /^\/(?:prompts|models)(?:\/|$)/;
-
 /** Whether anything was said, called, done or decided otherwise. */
 export function didOtherwise({ end, steps }: ComparedMember): boolean {
-  const isDone = ({ pointer }: PointedDifference): boolean => !IS_ASKED_WITH.test(pointer);
-  return (
-    end.length > 0 || steps.some(({ a, b, differences }) => !a || !b || differences.some(isDone))
-  );
+  return end.length > 0 || steps.some(({ a, b }) => a?.did !== b?.did || a?.status !== b?.status);
 }
 
-function stepChanges({ nodeId, a, b, differences }: StepSides): OutcomeChange[] {
-  if (!a || !b) {
-    const sides = { ...(a ? { a: a.status } : {}), ...(b ? { b: b.status } : {}) };
-    return [{ nodeId, ...shownChange({ pointer: '/status', ...sides }) }];
-  }
-  return differences
-    .filter(({ pointer }) => DECIDES.test(pointer) && !IS_NOTE.test(pointer))
-    .map((difference) => ({ nodeId, ...shownChange(difference) }));
+/** How it ended, and what was decided. */
+function stepChanges({ a, b }: StepSides): OutcomeChange[] {
+  const { nodeId = '' } = a ?? b ?? {};
+  if (a?.status === b?.status && a?.decided === b?.decided) return [];
+  // Of a step that only one run came to, its status says it.
+  const isTold = a?.decisions !== undefined && b?.decisions !== undefined;
+  const cameTo = (step: DigestedStep | undefined): JsonObject => ({
+    ...(step ? { status: step.status } : {}),
+    ...(a && b && step ? { decisions: decisionsOf(step, isTold) } : {}),
+  });
+  return jsonDifferences(cameTo(a), cameTo(b), MAX_CHANGES).map((difference) => ({
+    ...{ nodeId, ...shownChange(difference) },
+  }));
 }
 
-function shownChange({ pointer, a, b }: PointedDifference): OutcomeChange {
+/** Where one side has too many to keep, the digests stand for both. */
+function decisionsOf({ decisions = [], decided }: DigestedStep, isTold: boolean): JsonValue {
+  return isTold ? [...decisions] : `SHA-256 ${decided}`;
+}
+
+function shownChange({ pointer, a, b }: JsonDifference): OutcomeChange {
   return {
     pointer,
     ...(a === undefined ? {} : { before: shownText(a) }),
@@ -209,19 +208,10 @@ export function shownText(value: JsonValue): string {
 
 /** A call, or a whole step, that failed since the record has nothing of it. */
 export function lacksRecord({ steps }: Pick<ComparedMember, 'steps'>): boolean {
-  return steps.some(({ b }) => b !== undefined && codesIn(b.did).includes(SOURCE_MISSING));
+  return steps.some(({ b }) => b?.errorCodes.includes(SOURCE_MISSING));
 }
 
 export const SOURCE_MISSING = 'replay_source_missing';
-
-function codesIn({ error, calls }: JsonObject): JsonValue[] {
-  const faults = [error, ...(Array.isArray(calls) ? calls : []).map(errorOf)];
-  return faults.flatMap((fault) => (isJsonObject(fault) ? [fault.code ?? null] : []));
-}
-
-function errorOf(call: JsonValue): JsonValue | undefined {
-  return isJsonObject(call) ? call.error : undefined;
-}
 
 export interface EndedFork {
   readonly status: string;
@@ -231,13 +221,16 @@ export interface EndedFork {
   readonly isOther: boolean;
   readonly changes: readonly OutcomeChange[];
   readonly lacksRecord: boolean;
+  /** Both logs were compared to their ends. */
+  readonly isWhole: boolean;
 }
 
 export function outcomeOf(fork: EndedFork): MemberOutcome {
-  const { status, sourceStatus, errorCode, isOther, changes, lacksRecord: lacks } = fork;
+  const { status, sourceStatus, errorCode, changes, lacksRecord: lacks } = fork;
   if (errorCode === SOURCE_MISSING || lacks) return 'source-missing';
   if (errorCode === 'replay_diverged') return 'diverged';
   if (status === 'failed' && sourceStatus !== 'failed') return 'failed';
   if (changes.length > 0) return 'outcome-changed';
-  return isOther ? 'diverged' : 'same';
+  if (!fork.isWhole) return 'not-compared';
+  return fork.isOther ? 'diverged' : 'same';
 }

@@ -53,21 +53,34 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 /** All that is compared of a model's use. */
 const USED: readonly string[] = ['provider', 'model'];
 
-/** Each minted id of a log by the fact that names it first, and that fact's field. */
-function mintedIn({ rows }: ComparedLog): Map<string, string> {
-  const minted = new Map<string, string>();
-  const known = new Set<string>();
-  for (const { key, eventId, payload } of rows) {
-    minted.set(`event ${key}`, eventId);
-    if (!MAY_MINT.test(payload)) continue;
+/** Each minted id of a run by the fact that names it first, and that fact's field. */
+export class MintedIds {
+  readonly runId: string;
+  readonly byFact = new Map<string, string>();
+  readonly #known = new Set<string>();
+
+  constructor(runId: string) {
+    this.runId = runId;
+  }
+
+  /** Rows come in their order. Pieces of streams are no facts: a replay may have less of them. */
+  take({ key, eventId, payload }: ComparedRow): void {
+    if (blockOfKey(key) !== undefined) return;
+    this.byFact.set(`event ${key}`, eventId);
+    if (!MAY_MINT.test(payload)) return;
     const body = JSON.parse(payload) as JsonObject;
     for (const field of MINTED_FIELDS) {
       const id = body[field];
-      if (typeof id !== 'string' || !IS_MINTED.test(id) || known.has(id)) continue;
-      known.add(id);
-      minted.set(`${field} ${key}`, id);
+      if (typeof id !== 'string' || !IS_MINTED.test(id) || this.#known.has(id)) continue;
+      this.#known.add(id);
+      this.byFact.set(`${field} ${key}`, id);
     }
   }
+}
+
+function mintedIn({ runId, rows }: ComparedLog): MintedIds {
+  const minted = new MintedIds(runId);
+  for (const row of rows) minted.take(row);
   return minted;
 }
 
@@ -75,9 +88,12 @@ function mintedIn({ rows }: ComparedLog): Map<string, string> {
 export type Renaming = (text: string) => string;
 
 export function renaming(a: ComparedLog, b: ComparedLog): Renaming {
-  const ofA = mintedIn(a);
+  return renamingBy(mintedIn(a), mintedIn(b));
+}
+
+export function renamingBy(a: MintedIds, b: MintedIds): Renaming {
   const names = new Map<string, string>();
-  for (const [fact, id] of mintedIn(b)) names.set(id, ofA.get(fact) ?? id);
+  for (const [fact, id] of b.byFact) names.set(id, a.byFact.get(fact) ?? id);
   return (text) => text.replaceAll(b.runId, a.runId).replace(MINTED, (id) => names.get(id) ?? id);
 }
 
@@ -117,9 +133,13 @@ interface Fact<Row> {
 function isSame(one: Fact<ComparedRow>, other: Fact<ComparedRow>): boolean {
   if (one.row.type !== other.row.type || one.row.nodeId !== other.row.nodeId) return false;
   if (one.payload === other.payload) return true;
-  const said = ({ row: { type }, payload }: Fact<ComparedRow>): string =>
-    canonicalJson(comparedPayload({ type, payload }));
+  const said = ({ row, payload }: Fact<ComparedRow>): string => saidText({ ...row, payload });
   return said(one) === said(other);
+}
+
+/** What a fact says: facts of two runs that say the same have the same text. */
+export function saidText(row: Pick<ComparedRow, 'type' | 'nodeId' | 'payload'>): string {
+  return canonicalJson([row.type, row.nodeId ?? null, comparedPayload(row)]);
 }
 
 /** By sequence. */
@@ -178,6 +198,25 @@ interface Streamed<Row> {
   text: string;
 }
 
+/** A piece of a stream that is told nowhere else. */
+export interface StreamPiece {
+  /** Of the stream. */
+  readonly name: string;
+  readonly text: string;
+}
+
+export function streamPieceOf({ type, key, payload }: ComparedRow): StreamPiece | undefined {
+  const { piece } = eventRow(type);
+  const block = blockOfKey(key);
+  if (!piece || piece.whole !== null || block === undefined) return undefined;
+  const body = JSON.parse(payload) as JsonObject;
+  const text = body[piece.text];
+  return {
+    name: `${block} ${typeof body.channel === 'string' ? body.channel : ''}`,
+    text: typeof text === 'string' ? text : '',
+  };
+}
+
 /**
  * Of what is told nowhere else: the text as a whole, where both have it and neither is the beginning of the other. A
  * replay performs nothing, so it may have less of a stream, or none.
@@ -190,9 +229,7 @@ function streamDifferences<Row extends ComparedRow>(
   const ofB = streamsOf(b);
   return [...streamsOf(a)].flatMap(([block, { first, text }]): LogDifference<Row>[] => {
     const other = ofB.get(block);
-    if (!other) return [];
-    const said = rename(other.text);
-    if (said.startsWith(text) || text.startsWith(said)) return [];
+    if (!other || isSameStream(text, rename(other.text))) return [];
     return [{ seq: first.sequence, a: first, b: other.first }];
   });
 }
@@ -202,15 +239,16 @@ function streamsOf<Row extends ComparedRow>({
 }: ComparedLog<Row>): Map<string, Streamed<Row>> {
   const streams = new Map<string, Streamed<Row>>();
   for (const row of rows) {
-    const { piece } = eventRow(row.type);
-    const block = blockOfKey(row.key);
-    if (!piece || piece.whole !== null || block === undefined) continue;
-    const body = JSON.parse(row.payload) as JsonObject;
-    const name = `${block} ${typeof body.channel === 'string' ? body.channel : ''}`;
-    const stream = streams.get(name) ?? { first: row, text: '' };
-    const text = body[piece.text];
-    streams.set(name, stream);
-    stream.text += typeof text === 'string' ? text : '';
+    const piece = streamPieceOf(row);
+    if (!piece) continue;
+    const stream = streams.get(piece.name) ?? { first: row, text: '' };
+    streams.set(piece.name, stream);
+    stream.text += piece.text;
   }
   return streams;
+}
+
+/** A replay performs nothing, so it may have less of a stream. */
+export function isSameStream(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
 }

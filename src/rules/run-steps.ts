@@ -38,7 +38,8 @@ type Open = { -readonly [Part in keyof RunStep]: RunStep[Part] };
 /** Adds to a list among what a step did. */
 function add(step: Open, list: string, value: JsonObject): void {
   const before = step.did[list];
-  step.did[list] = [...(Array.isArray(before) ? before : []), value];
+  if (Array.isArray(before)) before.push(value);
+  else step.did[list] = [value];
 }
 
 function picked(from: JsonObject, names: Readonly<Record<string, string>>): JsonObject {
@@ -58,7 +59,7 @@ function tellReturn(step: Open, payload: JsonObject): void {
   const at = calls.findIndex(({ callId }) => callId === payload.callId);
   const result = picked(payload, { status: 'status', result: 'outcome', error: 'error' });
   if (at < 0) add(step, 'calls', { ...picked(payload, CALL), ...result });
-  else step.did.calls = calls.with(at, { ...calls[at], ...result });
+  else calls[at] = { ...calls[at], ...result };
 }
 
 const CALL = { callId: 'callId', tool: 'toolName', arguments: 'inputs' };
@@ -107,20 +108,52 @@ const TELLS: Partial<Readonly<Record<EventPart, Tell>>> = {
 
 /** In the order in which they began. What stands at no node is no step. */
 export function stepsOf(rows: readonly SteppedRow[]): RunStep[] {
-  const steps: Open[] = [];
-  const last = new Map<string, Open>();
-  for (const row of rows) {
-    const payload = comparedPayload(row);
-    if (!isJsonObject(payload)) continue;
-    const nodeId = row.nodeId ?? payload.nodeId;
-    if (typeof nodeId !== 'string') continue;
-    const before = last.get(nodeId);
+  const steps: RunStep[] = [];
+  const fold = new StepFold((step) => void steps.push(step));
+  for (const row of rows) fold.take(row);
+  fold.end();
+  return steps.sort((one, other) => one.sequence - other.sequence);
+}
+
+/** Steps of a log that is read row by row: holds one of each node. */
+export class StepFold {
+  readonly #last = new Map<string, Open>();
+  readonly #whole: (step: RunStep) => void;
+  readonly #kept: Kept;
+
+  /** `whole` takes each step when nothing comes to it any more: at the next visit of its node, or at the end. */
+  constructor(whole: (step: RunStep) => void, kept: Kept = asItIs) {
+    this.#whole = whole;
+    this.#kept = kept;
+  }
+
+  take(row: SteppedRow): void {
+    const compared = comparedPayload(row);
+    if (!isJsonObject(compared)) return;
+    const nodeId = row.nodeId ?? compared.nodeId;
+    if (typeof nodeId !== 'string') return;
+    const members = Object.entries(compared);
+    const payload = Object.fromEntries(
+      members.map(([name, value]) => [name, this.#kept(value, name)]),
+    );
+    const before = this.#last.get(nodeId);
     const step = before && !begins(row, payload, before) ? before : begun(row, nodeId, before);
-    if (step !== before) steps.push(step);
-    last.set(nodeId, step);
+    if (before && step !== before) this.#whole(withoutCallIds(before));
+    this.#last.set(nodeId, step);
     takeRow(step, row, payload);
   }
-  return steps.map(withoutCallIds);
+
+  end(): void {
+    for (const step of this.#last.values()) this.#whole(withoutCallIds(step));
+    this.#last.clear();
+  }
+}
+
+/** What is kept of the value of a member of a payload. */
+type Kept = (value: JsonValue, name: string) => JsonValue;
+
+function asItIs(value: JsonValue): JsonValue {
+  return value;
 }
 
 /** Calls are held against each other by their order: their ids tell nothing more. */

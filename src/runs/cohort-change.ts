@@ -50,35 +50,43 @@ export function agentIdsOf(
 interface Changed {
   readonly change: CohortChange;
   readonly input: RunInput;
-  /** The source's log. */
-  readonly rows: readonly Pick<LogRow, 'type' | 'nodeId' | 'payload'>[];
+  /** The source's log, which is read where the fork depends on it, and no further. */
+  readonly pages: AsyncIterable<readonly Pick<LogRow, 'type' | 'nodeId' | 'payload'>[]>;
 }
 
 /** The fork of one member. Throws as agentsIn. */
-export function forkFor({ change, input, rows }: Changed): RunForkRequest {
+export async function forkFor({ change, input, pages }: Changed): Promise<RunForkRequest> {
   if (isReplay(change)) return { mode: 'replay', fromSeq: 0 };
   const { configurable } = change;
   const agents = agentsIn(change, input) ?? {};
-  const isOfAgents = Object.keys(agents).length > 0;
   return {
     mode: 'branch',
-    fromSeq: configurable ? 0 : firstOf(rows, Object.keys(agents)),
-    runOptionsOverlay: {
-      ...{ tools: 'recorded', answers: 'recorded' },
-      ...(isOfAgents ? { agents } : {}),
-      ...(configurable ? { configurable } : {}),
-    },
+    fromSeq: configurable ? 0 : await firstOf(pages, Object.keys(agents)),
+    runOptionsOverlay: overlayFor(change, agents),
+  };
+}
+
+/** What a member goes by. `agents`: by their own ids (agentsIn). */
+export function overlayFor({ configurable }: CohortChange, agents: OverlaidAgents): RunForkOverlay {
+  return {
+    ...{ tools: 'recorded', answers: 'recorded' },
+    ...(Object.keys(agents).length > 0 ? { agents } : {}),
+    ...(configurable ? { configurable } : {}),
   };
 }
 
 /** Where the visit began in which one of the agents was asked first; where none was: behind the last event. */
-function firstOf(rows: Changed['rows'], agentIds: readonly string[]): number {
+async function firstOf(pages: Changed['pages'], agentIds: readonly string[]): Promise<number> {
   const began = new Map<string, number>();
-  for (const [sequence, { type, nodeId, payload }] of rows.entries()) {
-    if (eventRow(type).part === 'node-starts' && nodeId !== undefined) began.set(nodeId, sequence);
-    const { agentId } = JSON.parse(payload) as JsonObject;
-    if (typeof agentId === 'string' && agentIds.includes(agentId))
-      return began.get(nodeId ?? '') ?? sequence;
-  }
-  return rows.length;
+  let sequence = 0;
+  for await (const page of pages)
+    for (const { type, nodeId, payload } of page) {
+      if (eventRow(type).part === 'node-starts' && nodeId !== undefined)
+        began.set(nodeId, sequence);
+      const { agentId } = JSON.parse(payload) as JsonObject;
+      if (typeof agentId === 'string' && agentIds.includes(agentId))
+        return began.get(nodeId ?? '') ?? sequence;
+      sequence++;
+    }
+  return sequence;
 }

@@ -2,28 +2,21 @@
 // its source and kept. Every step can be done again, by whichever process: what stands in rows says how far a member is.
 import type { ForkBuild } from '../rules/builds.ts';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
-import {
-  didOtherwise,
-  lacksRecord,
-  outcomeChanges,
-  outcomeOf,
-  SOURCE_MISSING,
-  type CohortChange,
-  type MemberOutcome,
-  type MemberReport,
-  type MemberStop,
-} from '../rules/cohort.ts';
-import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { CohortChange, MemberReport } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { CohortMember, CohortRow, MemberName } from '../ports/cohorts.ts';
 import type { Deployments } from '../ports/deployments.ts';
-import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import { foldedRun } from '../log/fold.ts';
 import { cancelRun } from './cancel.ts';
 import { forkFor } from './cohort-change.ts';
-import { compareRuns, type Comparison, type ToldRun } from './compare.ts';
+import {
+  createVerdicts,
+  STOP_WORDS,
+  stopError,
+  stoppedAs,
+  type Verdicts,
+} from './cohort-verdict.ts';
 import type { RunsDeps } from './deps.ts';
 import { forkRun } from './fork.ts';
 import { startRun } from './start.ts';
@@ -39,6 +32,8 @@ export interface Look {
   readonly isLong: boolean;
   /** For so long, in ms, as somebody was there. */
   readonly spentMs: number;
+  /** Whoever looks is to end. */
+  readonly signal?: AbortSignal;
 }
 
 /** `stopping`: its fork was told to end. */
@@ -54,7 +49,8 @@ export interface CohortMembers {
   end(tenant: string, cohortId: string): Promise<void>;
 }
 
-export function createCohortMembers(deps: CohortMemberDeps): CohortMembers {
+export function createCohortMembers(withoutVerdicts: CohortMemberDeps): CohortMembers {
+  const deps: StepDeps = { ...withoutVerdicts, verdicts: createVerdicts(withoutVerdicts) };
   const { cohorts } = deps.stores;
   return {
     async step(name, look) {
@@ -74,6 +70,8 @@ export function createCohortMembers(deps: CohortMemberDeps): CohortMembers {
     },
   };
 }
+
+type StepDeps = CohortMemberDeps & { readonly verdicts: Verdicts };
 
 /** Members that are read at once. */
 const PAGE_MEMBERS = 200;
@@ -103,7 +101,7 @@ interface At {
   readonly member: CohortMember;
 }
 
-async function stepMember(deps: CohortMemberDeps, name: MemberName, look: Look): Promise<Standing> {
+async function stepMember(deps: StepDeps, name: MemberName, look: Look): Promise<Standing> {
   const { cohorts, runs } = deps.stores;
   const { tenant, cohortId } = name;
   const cohort = await cohorts.find(tenant, cohortId);
@@ -120,17 +118,17 @@ async function stepMember(deps: CohortMemberDeps, name: MemberName, look: Look):
 }
 
 async function stepFork(
-  deps: CohortMemberDeps,
+  deps: StepDeps,
   at: At,
   { fork, look }: { readonly fork: RunRow; readonly look: Look },
 ): Promise<Standing> {
-  const { stores, log } = deps;
+  const { stores, log, verdicts } = deps;
   const { name, cohort, member } = at;
   if (fork.temporalRunId === undefined) await startRun(deps, fork);
   // Workers keep logs up to their histories; now and then somebody has to look.
   const head = look.isLong ? (await log.fresh(fork)).head : await log.head(fork);
   if (head?.closed) {
-    await stores.cohorts.settle(name, await judged(deps, at, fork));
+    await stores.cohorts.settle(name, await verdicts.of({ ...at, fork }, look.signal));
     return 'ended';
   }
   if (member.stop !== undefined) {
@@ -155,21 +153,6 @@ async function giveUp(
     outcome: stop ? stoppedAs(stop) : failed,
     report: { error, ...(question ? { asks: question } : {}) },
   });
-}
-
-const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
-  asks: 'It asks what nobody answered in its source.',
-  'time-limit': 'Its time in the cohort is over.',
-  cancelled: 'The cohort ended before it.',
-};
-
-function stopError(stop: MemberStop): NonNullable<MemberReport['error']> {
-  return { code: 'cancelled', message: STOP_WORDS[stop] };
-}
-
-interface Settled {
-  readonly outcome: MemberOutcome;
-  readonly report: MemberReport;
 }
 
 /** Refusals that pass: the step is tried again. */
@@ -213,10 +196,8 @@ async function forkMember(
   if (!source) throw new HostError('run_not_found', { runId: sourceRunId });
   // What a cohort keeps of its members is not sealed.
   if (source.subjectKey !== undefined) throw new HostError('replay_source_missing');
-  const rows: LogRow[] = [];
-  for await (const page of deps.log.rows(source)) rows.push(...page);
   const { change, subject, scopes } = request;
-  const asked = forkFor({ change, input: source.input, rows });
+  const asked = await forkFor({ change, input: source.input, pages: deps.log.rows(source) });
   const caller: Caller = { tenant, subject, scopes };
   const build = await buildFor(deps, change, sourceRunId);
   const as = { runId: forkRunId, cohortId, ...(build ? { build } : {}) };
@@ -232,107 +213,4 @@ async function buildFor(
   if (buildId === undefined) return undefined;
   const sourceBuildId = await deployments.lastBuildOf(sourceRunId);
   return { buildId, ...(sourceBuildId === undefined ? {} : { sourceBuildId }) };
-}
-
-/** Of a fork that has ended. */
-async function judged(deps: CohortMemberDeps, at: At, fork: RunRow): Promise<Settled> {
-  const { stores } = deps;
-  const { stop, question, sourceRunId } = at.member;
-  const source = await stores.runs.find(at.name.tenant, sourceRunId);
-  const compared = source && (await comparison(deps, source, fork));
-  const error = await errorOf(deps, fork);
-  if (!compared) return { outcome: 'source-missing', report: { ...withError(error) } };
-  const changes = outcomeChanges(compared);
-  const outcome = stop
-    ? stoppedAs(stop)
-    : outcomeOf({
-        ...{ status: compared.b.status, sourceStatus: compared.a.status },
-        ...{ errorCode: error?.code, isOther: isOther(compared, fork), changes },
-        lacksRecord: lacksRecord(compared),
-      });
-  const isTold = outcome === 'outcome-changed' || outcome === 'failed';
-  return {
-    outcome,
-    report: {
-      ...sidesOf(compared),
-      ...(outcome === 'same' ? {} : divergenceOf(compared)),
-      ...(isTold ? { changes } : {}),
-      ...(question ? { asks: question } : {}),
-      ...withError(error ?? reasonOf(outcome, stop)),
-    },
-  };
-}
-
-function isOther(compared: Comparison, { input: { fork } }: RunRow): boolean {
-  return fork?.mode === 'replay' ? compared.divergence !== undefined : didOtherwise(compared);
-}
-
-/** Why a member came to its outcome when its fork ended without an error of its own. */
-function reasonOf(outcome: MemberOutcome, stop: MemberStop | undefined): MemberReport['error'] {
-  if (outcome === 'source-missing') return LACKS_RECORD;
-  // A fork that was cancelled because it asks has its question as the reason.
-  return stop && outcome === 'not-finished' ? stopError(stop) : undefined;
-}
-
-const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };
-
-function stoppedAs(stop: MemberStop): MemberOutcome {
-  return stop === 'asks' ? 'asks' : 'not-finished';
-}
-
-/** Undefined: the source went meanwhile. */
-async function comparison(
-  { log, stores, redactor }: CohortMemberDeps,
-  source: RunRow,
-  fork: RunRow,
-): Promise<Comparison | undefined> {
-  const { content } = stores;
-  try {
-    return await compareRuns({ log, stores: { content }, redactor }, source, fork);
-  } catch (error) {
-    if (codeOf(error) === 'run_not_found') return undefined;
-    throw error;
-  }
-}
-
-function withError(error: MemberReport['error']): Pick<MemberReport, 'error'> {
-  return error ? { error } : {};
-}
-
-async function errorOf({ log }: CohortMemberDeps, fork: RunRow): Promise<MemberReport['error']> {
-  const head = await log.head(fork);
-  const error = head && (foldedRun(head.snapshot).error as JsonObject | undefined);
-  if (!isJsonObject(error)) return undefined;
-  const { code, message, details } = error;
-  const cause = isJsonObject(details) && typeof details.cause === 'string' ? details.cause : '';
-  return {
-    code: typeof code === 'string' ? code : 'internal_error',
-    message: [typeof message === 'string' ? message : '', cause].filter((it) => it).join(' '),
-  };
-}
-
-function sidesOf({ a, b }: Comparison): Pick<MemberReport, 'before' | 'after'> {
-  const side = ({ status, durationMs, inputTokens, outputTokens, usd }: ToldRun) => ({
-    status,
-    ...(durationMs === undefined ? {} : { durationMs }),
-    ...(inputTokens === undefined ? {} : { inputTokens }),
-    ...(outputTokens === undefined ? {} : { outputTokens }),
-    ...(usd === undefined ? {} : { usd }),
-  });
-  return { before: side(a), after: side(b) };
-}
-
-function divergenceOf({ divergence }: Comparison): Pick<MemberReport, 'divergence'> {
-  if (!divergence) return {};
-  const { seq, cause, overlay, build, nodeId, nodeName, a, b } = divergence;
-  const type = (b ?? a)?.type;
-  return {
-    divergence: {
-      ...{ seq, cause },
-      ...(overlay ? { overlay } : {}),
-      ...(build ? { build } : {}),
-      ...(nodeId === undefined ? {} : { nodeId, nodeName }),
-      ...(type === undefined ? {} : { type }),
-    },
-  };
 }

@@ -15,7 +15,7 @@ import type { Deployments } from '../ports/deployments.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
-import { agentsIn, forkFor } from './cohort-change.ts';
+import { agentsIn, overlayFor } from './cohort-change.ts';
 import { normalized } from './configurable.ts';
 import { readOverlay, type OverlayDeps } from './overlay.ts';
 import { requireScope } from './scopes.ts';
@@ -144,7 +144,7 @@ async function checkChange(
   if (change.build !== undefined) return requireBuild(deps, caller, change.build);
   if (isReplay(change)) return;
   const { input } = first;
-  const { runOptionsOverlay: asked = {} } = forkFor({ change, input, rows: [] });
+  const asked = overlayFor(change, agentsIn(change, input) ?? {});
   const length = 0;
   await readOverlay(deps, {
     caller,

@@ -11,18 +11,25 @@ import {
   type DivergenceCause,
   type OverlayPart,
   type Pinned,
+  type PinnedDifference,
 } from '../rules/divergence.ts';
 import type { ForkBuild } from '../rules/builds.ts';
 import { codeOf } from '../rules/errors.ts';
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { jsonDifferences, type JsonDifference } from '../rules/json-differences.ts';
-import { comparedPayload, type Renaming } from '../rules/log-differences.ts';
+import { comparedPayload, type LogDifference, type Renaming } from '../rules/log-differences.ts';
 import type { Redactor } from '../rules/redaction.ts';
 import { stepsOf, type RunStep } from '../rules/run-steps.ts';
 import type { ContentStore } from '../ports/content.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
-import { diffRuns, type DiffDeps, type ReadRun, type RunsDiff } from './diff.ts';
+import {
+  diffRuns,
+  type DiffDeps,
+  type RunsDiff,
+  type StandingRun,
+  type StandingRuns,
+} from './diff.ts';
 
 /** Steps that are told, those of both runs together. */
 const MAX_STEPS = 500;
@@ -34,10 +41,13 @@ const ALL_CHARACTERS = 2 * 1024 * 1024;
 /** Agents of which manifests are read: their prompts and schemas. */
 const MAX_MANIFESTS = 10;
 
-export interface CompareDeps extends DiffDeps {
+/** Manifests are read. */
+export interface PinnedDeps {
   readonly stores: { readonly content: Pick<ContentStore, 'get'> };
   readonly redactor: Pick<Redactor, 'json'>;
 }
+
+export type CompareDeps = DiffDeps & PinnedDeps;
 
 /** A difference as it is told: of a large value the beginning, as text. */
 export interface ToldDifference extends JsonDifference {
@@ -66,23 +76,22 @@ export interface ToldStep {
   readonly differences: readonly ToldDifference[];
 }
 
+/** The first difference of two logs, and why they differ there. */
+export interface Divergence extends LogDifference<LogRow> {
+  readonly cause: DivergenceCause;
+  readonly overlay?: OverlayPart;
+  /** One is a fork of the other by this build. */
+  readonly build?: ForkBuild;
+  readonly nodeId?: string;
+  readonly nodeName?: string;
+}
+
 export interface Comparison {
   readonly a: ToldRun;
   readonly b: ToldRun;
-  /** As far as they were compared. */
+  /** They were compared to their ends, and nothing differs. */
   readonly same: boolean;
-  readonly divergence?: {
-    readonly seq: number;
-    readonly cause: DivergenceCause;
-    readonly overlay?: OverlayPart;
-    /** One is a fork of the other by this build. */
-    readonly build?: ForkBuild;
-    readonly nodeId?: string;
-    readonly nodeName?: string;
-    readonly a?: LogRow;
-    readonly b?: LogRow;
-    readonly differences: readonly ToldDifference[];
-  };
+  readonly divergence?: Divergence & { readonly differences: readonly ToldDifference[] };
   readonly pinned: readonly {
     readonly fact: keyof Pinned;
     readonly differences: readonly ToldDifference[];
@@ -102,16 +111,10 @@ export async function compareRuns(
   const diff = await diffRuns(deps, one, other);
   const { a, b, rename, events, state, stale } = diff;
   const telling = new Telling();
-  const pinned = pinnedDifferences(...(await pinnedBoth(deps, diff)), MAX_DIFFERENCES + 1);
+  const pinned = await pinnedBetween(deps, diff);
   const [first] = events;
-  const fork = forkBetween(one.input, other.input);
-  const cause = first && causeOf({ first, pinned, fork });
   const divergence = first && {
-    ...first,
-    cause: cause ?? 'unknown',
-    overlay: cause && overlaidBy(cause, first, fork),
-    build: fork?.build,
-    ...placeOf(first.a ?? first.b, one, other),
+    ...divergenceAt(first, pinned, [one, other]),
     differences: telling.tell(saidOtherwise(first, rename)),
   };
   const toldPinned = pinned.map(({ fact, differences }) => ({
@@ -120,14 +123,39 @@ export async function compareRuns(
   const end = telling.tell(state);
   const steps = comparedSteps(diff, telling);
   return {
-    ...{ a: toldRun(a), b: toldRun(b), same: events.length === 0 && state.length === 0 },
+    ...{ a: toldRun(a), b: toldRun(b) },
+    same: events.length === 0 && state.length === 0 && !diff.truncated,
     ...(divergence ? { divergence } : {}),
     ...{ pinned: toldPinned, steps, end, stale },
     truncated: diff.truncated || telling.isCut,
   };
 }
 
-function toldRun({ row, snapshot }: ReadRun): ToldRun {
+/** What they were fixed to otherwise. */
+export async function pinnedBetween(
+  deps: PinnedDeps,
+  runs: StandingRuns,
+): Promise<PinnedDifference[]> {
+  return pinnedDifferences(...(await pinnedBoth(deps, runs)), MAX_DIFFERENCES + 1);
+}
+
+export function divergenceAt(
+  first: LogDifference<LogRow>,
+  pinned: readonly PinnedDifference[],
+  [one, other]: readonly [RunRow, RunRow],
+): Divergence {
+  const fork = forkBetween(one.input, other.input);
+  const cause = causeOf({ first, pinned, ...(fork ? { fork } : {}) });
+  const overlay = overlaidBy(cause, first, fork);
+  return {
+    ...{ ...first, cause },
+    ...(overlay === undefined ? {} : { overlay }),
+    ...(fork?.build ? { build: fork.build } : {}),
+    ...placeOf(first.a ?? first.b, one, other),
+  };
+}
+
+export function toldRun({ row, snapshot }: StandingRun): ToldRun {
   const { startedAt, endedAt, status, metrics } = snapshot;
   const { version, digest } = definitionVersion(row.input);
   const cost = metrics?.openwopCost as
@@ -242,8 +270,8 @@ function doneIn({ status, did }: RunStep): JsonObject {
 
 /** With the manifests of agents that are not the same: prompts, schemas and all else that a hash stands for. */
 async function pinnedBoth(
-  deps: CompareDeps,
-  { a, b, rename }: Pick<RunsDiff, 'a' | 'b' | 'rename'>,
+  deps: PinnedDeps,
+  { a, b, rename }: StandingRuns,
 ): Promise<[Pinned, Pinned]> {
   const [ofA, ofB] = [pinnedRun(a), pinnedRun(b)];
   const changed = [...ofA.hashes].flatMap(([agentId, hash]) =>
@@ -261,7 +289,7 @@ interface PinnedRun {
   readonly hashes: ReadonlyMap<string, string>;
 }
 
-function pinnedRun({ row, snapshot }: ReadRun): PinnedRun {
+function pinnedRun({ row, snapshot }: StandingRun): PinnedRun {
   const { tenant, input } = row;
   const agents = Object.values(livedBy(input).agents);
   return {
@@ -272,7 +300,7 @@ function pinnedRun({ row, snapshot }: ReadRun): PinnedRun {
 }
 
 async function withManifests(
-  deps: CompareDeps,
+  deps: PinnedDeps,
   { tenant, pinned, hashes }: PinnedRun,
   agentIds: readonly string[],
 ): Promise<Pinned> {
@@ -294,7 +322,7 @@ const STANDS_FOR_MANIFEST: ReadonlySet<string> = new Set(['manifestHash', 'isOve
 
 /** Undefined: it is stored no more. */
 async function manifestOf(
-  { stores, redactor }: CompareDeps,
+  { stores, redactor }: PinnedDeps,
   tenant: string,
   hash: string,
 ): Promise<JsonValue | undefined> {

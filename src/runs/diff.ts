@@ -31,18 +31,20 @@ export interface DiffDeps {
   readonly log: Pick<Log, 'fresh' | 'rows'>;
 }
 
-export interface ReadRun {
+/** Where it stands. */
+export interface StandingRun {
   readonly row: RunRow;
   readonly head: Head;
   readonly snapshot: RunSnapshot;
+}
+
+export interface ReadRun extends StandingRun {
   readonly log: ComparedLog<LogRow>;
 }
 
-export interface RunsDiff {
+export interface RunsDiff extends StandingRuns {
   readonly a: ReadRun;
   readonly b: ReadRun;
-  /** Says a text of b in the ids of a. */
-  readonly rename: Renaming;
   /** By `seq`. */
   readonly events: readonly LogDifference<LogRow>[];
   /** Of status, variables, channels, outputs and error. */
@@ -61,11 +63,7 @@ export async function diffRuns(deps: DiffDeps, one: RunRow, other: RunRow): Prom
   const found = logDifferences(a.log, b.log);
   const payloads = found.map(({ a: one, b: other }) => [one?.payload ?? '', other?.payload ?? '']);
   const events = found.slice(0, fitting(payloads, EVENT_BYTES, MAX_EVENT_DIFFERENCES));
-  const states = jsonDifferences(
-    endState(a.snapshot, (text) => text),
-    endState(b.snapshot, rename),
-    MAX_STATE_DIFFERENCES + 1,
-  );
+  const states = stateDifferences({ a, b, rename }, MAX_STATE_DIFFERENCES + 1);
   const state = states.slice(0, fitting(states, STATE_BYTES, MAX_STATE_DIFFERENCES));
   const isCut = events.length < found.length || state.length < states.length;
   return {
@@ -75,13 +73,38 @@ export async function diffRuns(deps: DiffDeps, one: RunRow, other: RunRow): Prom
   };
 }
 
-async function readRun({ log }: DiffDeps, row: RunRow): Promise<ReadRun & { stale: boolean }> {
+/** Two runs, and what says a text of b in the ids of a. */
+export interface StandingRuns {
+  readonly a: StandingRun;
+  readonly b: StandingRun;
+  readonly rename: Renaming;
+}
+
+/** Of status, variables, channels, outputs and error. */
+export function stateDifferences({ a, b, rename }: StandingRuns, limit: number): JsonDifference[] {
+  return jsonDifferences(
+    endState(a.snapshot, (text) => text),
+    endState(b.snapshot, rename),
+    limit,
+  );
+}
+
+/** Throws HostError run_not_found. */
+export async function standingRun(
+  { log }: Pick<DiffDeps, 'log'>,
+  row: RunRow,
+): Promise<StandingRun & { readonly stale: boolean }> {
   const { head, stale } = await log.fresh(row);
+  return { row, head, snapshot: snapshotOf(head, row), stale };
+}
+
+async function readRun(deps: DiffDeps, row: RunRow): Promise<ReadRun & { stale: boolean }> {
+  const standing = await standingRun(deps, row);
+  const { head } = standing;
   // Up to where the head stood: state and rows tell the same.
-  const rows = await firstRows(log, row, Math.min(MAX_ROWS, head.nextSequence));
+  const rows = await firstRows(deps.log, row, Math.min(MAX_ROWS, head.nextSequence));
   const isWhole = head.closed && rows.length === head.nextSequence;
-  const snapshot = snapshotOf(head, row);
-  return { row, head, snapshot, log: { runId: row.runId, rows, isWhole }, stale };
+  return { ...standing, log: { runId: row.runId, rows, isWhole } };
 }
 
 /** As many as are compared. */

@@ -13,6 +13,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   asks: 'Asks',
   failed: 'Failed',
   'source-missing': 'Source missing',
+  'not-compared': 'Not compared',
   'not-finished': 'Not finished',
 };
 

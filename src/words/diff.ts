@@ -1,5 +1,5 @@
 // How two runs differ, in the words of pages and terminal.
-import type { Divergence, PinnedDifference } from '../../schemas/types.generated.ts';
+import type { Divergence, PinnedDifference, RunComparison } from '../../schemas/types.generated.ts';
 
 /** Why they went apart. */
 const CAUSE_WORDS: Readonly<Record<Divergence['cause'], string>> = {
@@ -26,6 +26,17 @@ const OVERLAY_WORDS: Readonly<Record<NonNullable<Divergence['overlay']>, string>
   agents: 'its overlay has this agent',
   answer: 'its overlay has this answer',
 };
+
+/** Undefined: something differs. */
+export function sameText({
+  same,
+  divergence,
+  end,
+}: Pick<RunComparison, 'same' | 'divergence' | 'end'>): string | undefined {
+  if (same) return 'They say the same.';
+  const isOther = divergence !== null || end.length > 0;
+  return isOther ? undefined : 'As far as they were compared, they say the same.';
+}
 
 /** Why they went apart, whole. A later host may know more causes. */
 export function causeText({ cause, overlay, build }: Divergence): string {

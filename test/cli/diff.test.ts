@@ -67,6 +67,14 @@ describe('openwop diff', () => {
     expect(host.asked.map(({ line }) => line)).toEqual([`${DIFF}?against=run-b`]);
   });
 
+  it('of two runs that were not compared to their ends nobody says that they are the same: exit code 1', async () => {
+    host.script({ [DIFF]: { body: { ...SAME, same: false, truncated: true } } });
+    const { code, out } = await host.run(['diff', 'run-a', 'run-b']);
+    expect(code).toBe(1);
+    expect(out).toContain('As far as they were compared, they say the same.');
+    expect(out).toContain('Not all is compared');
+  });
+
   it('what differs: the cause, what they were made of, the steps, the end; exit code 1', async () => {
     host.script({ [DIFF]: { body: OTHER } });
     const { code, out } = await host.run(['diff', 'run-a', 'run-b']);

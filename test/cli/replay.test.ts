@@ -36,7 +36,7 @@ function cohort(outcomes: readonly Outcome[], more: Partial<Cohort> = {}): Cohor
     totals: {
       ...{ same: of('same'), diverged: of('diverged'), asks: of('asks'), failed: of('failed') },
       ...{ 'outcome-changed': of('outcome-changed'), 'source-missing': of('source-missing') },
-      'not-finished': of('not-finished'),
+      ...{ 'not-compared': of('not-compared'), 'not-finished': of('not-finished') },
     },
     ...{ before: { inputTokens: 1, outputTokens: 1 }, after: { inputTokens: 1, outputTokens: 1 } },
     results: outcomes.map((outcome, position) => ({
@@ -64,9 +64,36 @@ describe('the gate of openwop replay', () => {
     ['another outcome', ['same', 'outcome-changed'], ['--fail-on', 'outcome'], 1],
     ['another way is no other outcome', ['diverged'], ['--fail-on', 'outcome'], 0],
     ['another way', ['diverged'], ['--fail-on', 'divergence'], 1],
-    ['a question', ['asks'], ['--fail-on', 'outcome', '--fail-on', 'asks'], 1],
-    ['what cannot be told', ['source-missing'], ['--fail-on', 'error'], 1],
-    ['what was not done', ['not-finished'], ['--fail-on', 'error'], 1],
+    ['a question', ['same', 'asks'], ['--fail-on', 'outcome'], 1],
+    ['what cannot be told', ['same', 'source-missing'], ['--fail-on', 'outcome'], 1],
+    ['what was not compared', ['same', 'not-compared'], ['--fail-on', 'error'], 1],
+    ['what was not done', ['same', 'not-finished'], ['--fail-on', 'divergence'], 1],
+    [
+      'what cannot be told of another run',
+      ['outcome-changed', 'not-compared'],
+      ['--wrong', 'run-0'],
+      1,
+    ],
+    ['it is permitted', ['same', 'asks'], ['--fail-on', 'outcome', '--permit', 'asks'], 0],
+    [
+      'another is permitted',
+      ['same', 'asks'],
+      ['--fail-on', 'outcome', '--permit', 'not-finished'],
+      1,
+    ],
+    [
+      'two are permitted',
+      ['same', 'asks', 'source-missing'],
+      ['--fail-on', 'error', '--permit', 'asks', '--permit', 'source-missing'],
+      0,
+    ],
+    [
+      'it is permitted, and of no run anything is known',
+      ['asks', 'source-missing'],
+      ['--fail-on', 'error', '--permit', 'asks', '--permit', 'source-missing'],
+      1,
+    ],
+    ['there is no run', [], ['--fail-on', 'outcome'], 1],
     ['the wrong one is righted', ['same', 'outcome-changed'], ['--wrong', 'run-1'], 0],
     ['it asks a human now', ['same', 'asks'], ['--fail-on', 'asks', '--wrong', 'run-1'], 0],
     ['it is as wrong as before', ['same', 'same'], ['--wrong', 'run-1'], 1],
@@ -82,6 +109,40 @@ describe('the gate of openwop replay', () => {
     ],
   ])('%s', async (_what, outcomes, flags, code) => {
     expect((await replay(outcomes, ...flags)).code).toBe(code);
+  });
+
+  it('a replay that was ended where it states something else has not come to the same outcome', async () => {
+    const ended = cohort(['same', 'diverged']);
+    const [, other] = ended.results ?? [];
+    Object.assign(other ?? {}, { error: { code: 'replay_diverged', message: 'Another fact.' } });
+    script(ended);
+    expect((await host.run(['replay', '--fail-on', 'outcome'])).code).toBe(1);
+    expect((await host.run(['replay', '--fail-on', 'error'])).code).toBe(0);
+  });
+
+  it('of a cohort that was cancelled, what is not settled is unknown as well', async () => {
+    const left = cohort(['same', 'same'], { state: 'cancelled' });
+    delete (left.results?.[1] as { outcome?: Outcome }).outcome;
+    script(left);
+    const { out } = await host.run(['replay', '--fail-on', 'error', '--json']);
+    expect(JSON.parse(out)).toMatchObject({
+      gate: {
+        ...{ passed: false, hits: [], judged: 1 },
+        unknown: [{ sourceRunId: 'run-1', outcome: 'not-finished' }],
+      },
+    });
+  });
+
+  // [I112]
+  it('says of which runs nothing is known, and how that is permitted', async () => {
+    const { out } = await replay(['same', 'asks'], '--fail-on', 'outcome');
+    const [gate = ''] = out.trimEnd().split('\n\n').reverse();
+    expect(gate.split('\n')).toEqual([
+      'The gate is not passed:',
+      '  run-1 came to: Asks, so that nobody knows its outcome (--permit asks).',
+    ]);
+    const none = await replay(['asks'], '--fail-on', 'outcome', '--permit', 'asks');
+    expect(none.out).toContain('Of no run it is known what it would come to.');
   });
 
   it('says what it holds against whom; what came out as it should is counted', async () => {
@@ -132,6 +193,13 @@ describe('the gate of openwop replay', () => {
     ['a file that is none', ['--wrong', '@/none/such'], 'ENOENT'],
     ['a file of nothing', ['--wrong', '@/dev/null'], 'names no run'],
     ['a word that is none', ['--fail-on', 'anything'], '--fail-on is one of'],
+    [
+      'a permit of what tells something',
+      ['--fail-on', 'error', '--permit', 'failed'],
+      '--permit is one of',
+    ],
+    ['a permit without a gate', ['--permit', 'asks'], '--permit says what a gate lets pass'],
+    ['both at once', ['--fail-on', 'asks', '--permit', 'asks'], 'contradict'],
   ])('begins no cohort, exit code 2: %s', async (_what, flags, words) => {
     const { code, err } = await replay(['same'], ...flags);
     expect([code, host.asked]).toEqual([2, []]);

@@ -29,4 +29,23 @@ export const OF_COHORTS: readonly Row[] = [
     ],
     ['test/acceptance/cohorts.test.ts', 'is no run: neither swept'],
   ],
+  [
+    111,
+    ['src/runs/whole-diff.ts', 'log.rows(run, { limit: MAX_ROWS,', 'log.rows(run, { limit: 1_000,'],
+    ['test/runs/cohort-verdict.test.ts', 'of 600 visits the 550th'],
+  ],
+  [
+    111,
+    ['src/rules/cohort.ts', "if (!fork.isWhole) return 'not-compared';", ''],
+    ['test/runs/cohort-verdict.test.ts', 'whose log is too long'],
+  ],
+  [
+    112,
+    [
+      'src/cli/replay-gate.ts',
+      'hits.length + unknown.length + stillWrong.length === 0',
+      'hits.length + stillWrong.length === 0',
+    ],
+    ['test/cli/replay.test.ts', 'says of which runs nothing is known'],
+  ],
 ];

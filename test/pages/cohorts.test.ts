@@ -12,7 +12,7 @@ const COHORT: Cohort = {
   ...{ parallel: 4, memberTimeoutMs: 1, members: 3, settled: 1, before: use, after: use },
   totals: {
     ...{ same: 0, diverged: 0, 'outcome-changed': 1, asks: 0, failed: 0 },
-    ...{ 'source-missing': 0, 'not-finished': 0 },
+    ...{ 'source-missing': 0, 'not-compared': 0, 'not-finished': 0 },
   },
   results: [
     {

@@ -42,7 +42,10 @@ const rows = [
     ...visit('judge', JUDGE),
   ],
 ];
-const fork = (change: CohortChange) => forkFor({ change, input, rows });
+const pagesOf = async function* <Row>(rows: readonly Row[]) {
+  for (const row of rows) yield [row];
+};
+const fork = (change: CohortChange) => forkFor({ change, input, pages: pagesOf(rows) });
 const prompt = { systemPrompt: 'Be strict.' };
 
 describe('forkFor', () => {
@@ -53,30 +56,46 @@ describe('forkFor', () => {
     ['several, by the first of them', { agents: { judge: prompt, triage: prompt } }, 1],
     ['a configuration, which counts from the start', { configurable: { a: 1 } }, 0],
     ['both', { agents: { judge: prompt }, configurable: { a: 1 } }, 0],
-  ])('%s', (_what, change, fromSeq) => {
-    expect(fork(change)).toMatchObject({
+  ])('%s', async (_what, change, fromSeq) => {
+    expect(await fork(change)).toMatchObject({
       ...{ mode: 'branch', fromSeq },
       runOptionsOverlay: { tools: 'recorded', answers: 'recorded' },
     });
   });
 
-  it('behind the last event where none of them was asked', () => {
+  it('behind the last event where none of them was asked', async () => {
     const change = { agents: { judge: prompt } };
     const before = rows.slice(0, 6);
-    expect(forkFor({ change, input, rows: before })).toMatchObject({ fromSeq: before.length });
+    const asked = await forkFor({ change, input, pages: pagesOf(before) });
+    expect(asked).toMatchObject({ fromSeq: before.length });
   });
 
-  it('an agent that is asked without a visit of its own, where it is asked', () => {
+  it('an agent that is asked without a visit of its own, where it is asked', async () => {
     const asked = [
       row('run.started'),
       row('agent.invocation.started', undefined, { agentId: JUDGE }),
     ];
     const change = { agents: { judge: prompt } };
-    expect(forkFor({ change, input, rows: asked })).toMatchObject({ fromSeq: 1 });
+    const found = await forkFor({ change, input, pages: pagesOf(asked) });
+    expect(found).toMatchObject({ fromSeq: 1 });
   });
 
-  it('no change is a replay, from the first event on, as is another build', () => {
+  it('no change is a replay, from the first event on, as is another build', async () => {
     for (const change of [{}, { agents: {} }, { configurable: {} }, { build: 'two' }])
-      expect(fork(change)).toEqual({ mode: 'replay', fromSeq: 0 });
+      expect(await fork(change)).toEqual({ mode: 'replay', fromSeq: 0 });
+  });
+
+  it('of the log no more is read than it depends on', async () => {
+    let read = 0;
+    const counted = async function* () {
+      for (const each of rows) {
+        read++;
+        yield [each];
+      }
+    };
+    await forkFor({ change: { agents: { triage: prompt } }, input, pages: counted() });
+    const asked = read;
+    for (const change of [{}, { configurable: { a: 1 } }]) await forkFor({ change, input, pages: counted() });
+    expect([asked, read]).toEqual([3, 3]);
   });
 });

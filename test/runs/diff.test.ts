@@ -1,45 +1,14 @@
 // How much of two logs is compared and told (RFC 0054): each bound leaves a part out and says so, and what was left out is
 // no difference.
 import { describe, expect, it } from 'vitest';
-import type { Head, LogRow } from '../../src/ports/log.ts';
+import type { LogRow } from '../../src/ports/log.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
 import { compareRuns } from '../../src/runs/compare.ts';
-import { diffRuns, type DiffDeps } from '../../src/runs/diff.ts';
-import { readRows } from '../../src/log/rows.ts';
+import { diffRuns } from '../../src/runs/diff.ts';
 import { HostError } from '../../src/rules/errors.ts';
-import { runRow } from '../support/log-parts.ts';
-
-const A = runRow('run-a');
-const B = runRow('run-b');
+import { A, B, depsOf, rowsOf } from '../support/two-logs.ts';
 
 type Payloads = readonly string[];
-
-function rowsOf({ runId }: RunRow, payloads: Payloads, type = 'x.note'): LogRow[] {
-  return payloads.map((payload, sequence) => ({
-    ...{ runId, sequence, eventId: `${runId}-${sequence}`, key: `k${sequence}`, type, payload },
-    ...{ nodeId: 'n', timestampMs: sequence },
-  }));
-}
-
-/** Two logs that have ended. */
-function depsOf(a: readonly LogRow[], b: readonly LogRow[]): DiffDeps {
-  const of = (runId: string) => (runId === A.runId ? a : b);
-  return {
-    log: {
-      fresh: async ({ runId }) => {
-        const { length } = of(runId);
-        const head = { runId, nextSequence: length, status: 'completed', closed: true };
-        return { head: { ...head, snapshot: null } as unknown as Head, stale: false };
-      },
-      rows: (run, query) => {
-        const rows = of(run.runId);
-        const read = async (_run: unknown, { after, limit }: { after: number; limit: number }) =>
-          rows.slice(after + 1, after + 1 + limit);
-        return readRows({ read }, run, query);
-      },
-    },
-  };
-}
 
 const diffOf = (a: Payloads, b: Payloads) => diffRuns(depsOf(rowsOf(A, a), rowsOf(B, b)), A, B);
 const times = (count: number, payload: string) => Array<string>(count).fill(payload);
@@ -119,6 +88,9 @@ describe('what people are told of it', () => {
       }));
     const few = await compare(started(A, 'a'), started(B, 'a'));
     expect([few.same, few.steps.length, few.truncated]).toEqual([true, 500, true]);
+    // What is told is cut; what was compared is not, unless a log is longer still.
+    const beyond = await compare(rowsOf(A, times(10_500, '{}')), rowsOf(B, times(10_500, '{}')));
+    expect([beyond.same, beyond.divergence, beyond.truncated]).toEqual([false, undefined, true]);
     const long = (letter: string) => letter.repeat(16_000);
     const { steps } = await compare(started(A, long('a')), started(B, long('b')));
     const told = steps.flatMap(({ differences }) => differences);

@@ -1,0 +1,196 @@
+// What a member of a cohort came to (architecture §6): its fork, which has ended, is held against its source whole.
+import {
+  didOtherwise,
+  lacksRecord,
+  outcomeChanges,
+  outcomeOf,
+  SOURCE_MISSING,
+  type MemberOutcome,
+  type MemberReport,
+  type MemberStop,
+} from '../rules/cohort.ts';
+import { MAX_DIGESTED_FACTS } from '../rules/digested-log.ts';
+import { codeOf, ERRORS } from '../rules/errors.ts';
+import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { CohortMember, MemberName } from '../ports/cohorts.ts';
+import type { RunRow, RunStore } from '../ports/runs.ts';
+import { foldedRun } from '../log/fold.ts';
+import type { Log } from '../log/log.ts';
+import { divergenceAt, pinnedBetween, toldRun, type PinnedDeps } from './compare.ts';
+import type { StandingRun } from './diff.ts';
+import { diffWhole, type WholeDiff } from './whole-diff.ts';
+
+type VerdictDeps = PinnedDeps & {
+  readonly log: Pick<Log, 'fresh' | 'head' | 'rows'>;
+  readonly stores: { readonly runs: Pick<RunStore, 'find'> };
+};
+
+export interface Settled {
+  readonly outcome: MemberOutcome;
+  readonly report: MemberReport;
+}
+
+interface EndedMember {
+  readonly name: MemberName;
+  readonly member: CohortMember;
+  readonly fork: RunRow;
+}
+
+export interface Verdicts {
+  /** Throws what a later try may do, and what `signal` aborts with. */
+  of(ended: EndedMember, signal?: AbortSignal): Promise<Settled>;
+}
+
+/** One at a time: each holds the digests of two logs. */
+export function createVerdicts(deps: VerdictDeps): Verdicts {
+  let before: Promise<unknown> = Promise.resolve();
+  return {
+    of(ended, signal) {
+      const own = before.then(() => {
+        signal?.throwIfAborted();
+        return verdictOf(deps, ended, signal);
+      });
+      before = own.catch(() => undefined);
+      return own;
+    },
+  };
+}
+
+export const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
+  asks: 'It asks what nobody answered in its source.',
+  'time-limit': 'Its time in the cohort is over.',
+  cancelled: 'The cohort ended before it.',
+};
+
+export function stopError(stop: MemberStop): NonNullable<MemberReport['error']> {
+  return { code: 'cancelled', message: STOP_WORDS[stop] };
+}
+
+export function stoppedAs(stop: MemberStop): MemberOutcome {
+  return stop === 'asks' ? 'asks' : 'not-finished';
+}
+
+async function verdictOf(
+  deps: VerdictDeps,
+  { name, member, fork }: EndedMember,
+  signal: AbortSignal | undefined,
+): Promise<Settled> {
+  const { stop, question, sourceRunId } = member;
+  const source = await deps.stores.runs.find(name.tenant, sourceRunId);
+  const diff = source && (await wholeDiff(deps, [source, fork], signal));
+  const error = await errorOf(deps, fork);
+  if (!diff) return { outcome: 'source-missing', report: { ...withError(error) } };
+  const changes = outcomeChanges(
+    diff.isWhole ? diff : { end: diff.end.filter(isStatus), steps: [] },
+  );
+  const outcome = stop ? stoppedAs(stop) : outcomeIn(diff, { fork, error, changes });
+  const isTold = outcome === 'outcome-changed' || outcome === 'failed';
+  return {
+    outcome,
+    report: {
+      ...{ before: sideOf(diff.a), after: sideOf(diff.b) },
+      ...(outcome === 'same' ? {} : await divergenceOf(deps, diff)),
+      ...(isTold ? { changes } : {}),
+      ...(question ? { asks: question } : {}),
+      ...withError(error ?? reasonOf(outcome, stop)),
+    },
+  };
+}
+
+/** The same in whatever ids. */
+function isStatus({ pointer }: WholeDiff['end'][number]): boolean {
+  return pointer === '/status';
+}
+
+interface Found {
+  readonly fork: RunRow;
+  readonly error: MemberReport['error'];
+  readonly changes: NonNullable<MemberReport['changes']>;
+}
+
+function outcomeIn(diff: WholeDiff, { fork, error, changes }: Found): MemberOutcome {
+  const { a, b, isWhole } = diff;
+  return outcomeOf({
+    ...{ status: b.snapshot.status, sourceStatus: a.snapshot.status, changes, isWhole },
+    ...(error ? { errorCode: error.code } : {}),
+    isOther: fork.input.fork?.mode === 'replay' ? diff.first !== undefined : didOtherwise(diff),
+    lacksRecord: lacksRecord(diff),
+  });
+}
+
+/** Why a member came to its outcome when its fork ended without an error of its own. */
+function reasonOf(outcome: MemberOutcome, stop: MemberStop | undefined): MemberReport['error'] {
+  if (outcome === 'source-missing') return LACKS_RECORD;
+  if (outcome === 'not-compared') return TOO_LONG;
+  // A fork that was cancelled because it asks has its question as the reason.
+  return stop && outcome === 'not-finished' ? stopError(stop) : undefined;
+}
+
+const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };
+const TOO_LONG = {
+  code: 'payload_too_large',
+  message: `Its log, or that of its source, is too long to be compared: up to ${MAX_DIGESTED_FACTS} events are.`,
+};
+
+/** Undefined: the source went meanwhile. */
+async function wholeDiff(
+  { log }: VerdictDeps,
+  [source, fork]: readonly [RunRow, RunRow],
+  signal: AbortSignal | undefined,
+): Promise<WholeDiff | undefined> {
+  try {
+    return await diffWhole({ log, signal }, source, fork);
+  } catch (error) {
+    if (codeOf(error) === 'run_not_found') return undefined;
+    throw error;
+  }
+}
+
+function withError(error: MemberReport['error']): Pick<MemberReport, 'error'> {
+  return error ? { error } : {};
+}
+
+async function errorOf({ log }: VerdictDeps, fork: RunRow): Promise<MemberReport['error']> {
+  const head = await log.head(fork);
+  const error = head && (foldedRun(head.snapshot).error as JsonObject | undefined);
+  if (!isJsonObject(error)) return undefined;
+  const { code, message, details } = error;
+  const cause = isJsonObject(details) && typeof details.cause === 'string' ? details.cause : '';
+  return {
+    code: typeof code === 'string' ? code : 'internal_error',
+    message: [typeof message === 'string' ? message : '', cause].filter((it) => it).join(' '),
+  };
+}
+
+function sideOf(run: StandingRun): NonNullable<MemberReport['before']> {
+  const { status, durationMs, inputTokens, outputTokens, usd } = toldRun(run);
+  return {
+    status,
+    ...(durationMs === undefined ? {} : { durationMs }),
+    ...(inputTokens === undefined ? {} : { inputTokens }),
+    ...(outputTokens === undefined ? {} : { outputTokens }),
+    ...(usd === undefined ? {} : { usd }),
+  };
+}
+
+async function divergenceOf(
+  deps: VerdictDeps,
+  diff: WholeDiff,
+): Promise<Pick<MemberReport, 'divergence'>> {
+  const { first, a, b } = diff;
+  if (!first) return {};
+  const pinned = await pinnedBetween(deps, diff);
+  const { seq, cause, overlay, build, nodeId, nodeName } = divergenceAt(first, pinned, [
+    ...([a.row, b.row] as const),
+  ]);
+  const type = (first.b ?? first.a)?.type;
+  return {
+    divergence: {
+      ...{ seq, cause },
+      ...(overlay ? { overlay } : {}),
+      ...(build ? { build } : {}),
+      ...(nodeId === undefined || nodeName === undefined ? {} : { nodeId, nodeName }),
+      ...(type === undefined ? {} : { type }),
+    },
+  };
+}
