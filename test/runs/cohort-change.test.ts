@@ -95,7 +95,8 @@ describe('forkFor', () => {
     };
     await forkFor({ change: { agents: { triage: prompt } }, input, pages: counted() });
     const asked = read;
-    for (const change of [{}, { configurable: { a: 1 } }]) await forkFor({ change, input, pages: counted() });
+    for (const change of [{}, { configurable: { a: 1 } }])
+      await forkFor({ change, input, pages: counted() });
     expect([asked, read]).toEqual([3, 3]);
   });
 });
