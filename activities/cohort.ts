@@ -2,6 +2,7 @@
 // looked at, and what keeps that alive. A worker that ends hands its members to others: only rows say that one was cancelled.
 import { Context } from '@temporalio/activity';
 import type { MemberName } from '../src/ports/cohorts.ts';
+import { codeOf, isOutage } from '../src/rules/errors.ts';
 import type { JsonValue } from '../src/rules/json.ts';
 import type { CohortMembers, Look } from '../src/runs/cohort-members.ts';
 import { BackOff, rest } from '../src/system/time.ts';
@@ -9,10 +10,12 @@ import type { CohortActivities } from './contract.ts';
 import { guarded } from './failures.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
-import { lastDetails } from './tries.ts';
+import { lastDetails, lostTries, ownFailures } from './tries.ts';
 
 /** Tries that one member may fail with, which find what earlier ones did. */
 const MEMBER_TRIES = 50;
+/** Tries of the end that members may fail with: after these the cohort ends without them. */
+const END_TRIES = 20;
 /** ms between two looks at a fork. */
 const FIRST_LOOK_MS = 25;
 const LONGEST_LOOK_MS = 500;
@@ -42,7 +45,8 @@ export function cohortActivities(ports: CohortPorts): CohortActivities {
         () =>
           beating(async () => {
             const left = await cohorts.left(tenant, cohortId, isCancelled);
-            await seeMembers(ports, left);
+            const failures = ownFailures() + lostTries();
+            await seeMembers(failures < END_TRIES ? ports : givingUp(ports), left);
             await cohorts.end(tenant, cohortId);
           }),
         { tries: Infinity },
@@ -86,6 +90,28 @@ async function seeMembers(
     tell?.(spentMs);
   }
 }
+
+/** A member that cannot be settled, for no outage, keeps no cohort open. */
+function givingUp(ports: CohortPorts): CohortPorts {
+  const { cohorts, logger } = ports;
+  const step: CohortMembers['step'] = async (name, look) => {
+    try {
+      return await cohorts.step(name, look);
+    } catch (error) {
+      const code = codeOf(error) ?? 'internal_error';
+      if (look.signal?.aborted || isOutage(code)) throw error;
+      logger.error('a member of a cohort cannot be settled', { ...name, code });
+      await cohorts.giveUp(name, NOT_SETTLED);
+      return 'ended';
+    }
+  };
+  return { ...ports, cohorts: { ...cohorts, step } };
+}
+
+const NOT_SETTLED = {
+  code: 'internal_error',
+  message: 'It cannot be compared with its source: the log of the host tells why.',
+};
 
 async function hasEnded(
   { cohorts, stopLimitMs = STOP_LIMIT_MS }: CohortPorts,

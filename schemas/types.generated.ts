@@ -431,7 +431,7 @@ export interface CohortTotals {
   failed: number;
   'source-missing': number;
   /**
-   * Logs that are too long to be compared.
+   * Its log, or that of its source, is too long.
    */
   'not-compared': number;
   'not-finished': number;
@@ -526,6 +526,10 @@ export interface CohortOutcomeChange {
    * Absent: of the run as a whole.
    */
   nodeId?: string;
+  /**
+   * Of the node.
+   */
+  visit?: number;
   pointer: string;
   before?: string;
   after?: string;

@@ -9,7 +9,7 @@ import type {
   StepSide,
   ValueDifference,
 } from '../../schemas/types.generated.ts';
-import { causeText, PINNED_WORDS, sameText, wordPieces } from '../words/diff.ts';
+import { causeText, partialText, PINNED_WORDS, sameText, wordPieces } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
 import { printable, printableJson } from '../words/printable.js';
 import type { Cli, JsonFlag } from './cli.ts';
@@ -23,8 +23,6 @@ import { table, wrapped, type Screen } from './terminal.ts';
 const SHORT_VALUE = 60;
 /** Longest value that is printed, in characters: --json has more of it. */
 const LONG_VALUE = 2_000;
-
-const PARTIAL = 'Not all is compared: a run is under way, or there is more than one answer holds.';
 
 export function addDiffCommand(program: Command, cli: Cli): void {
   command(
@@ -65,7 +63,7 @@ async function compare({ client }: Cli, runA: string, runB: string): Promise<Run
 }
 
 function comparisonText(compared: RunComparison, screen: Screen): string {
-  const { a, b, divergence, pinned, steps, end, truncated } = compared;
+  const { a, b, divergence, pinned, steps, end } = compared;
   const parts = [
     runsText(a, b, screen),
     sameText(compared) ?? '',
@@ -74,7 +72,7 @@ function comparisonText(compared: RunComparison, screen: Screen): string {
     steps.length === 0 ? '' : stepsTable(steps, screen),
     ...steps.map((step) => stepText(step, screen)),
     ...(end.length === 0 ? [] : [differencesText('End', end, screen)]),
-    truncated ? wrapped(PARTIAL, '', screen).join('\n') : '',
+    wrapped(partialText(compared) ?? '', '', screen).join('\n'),
   ];
   return parts.filter((part) => part !== '').join('\n\n');
 }

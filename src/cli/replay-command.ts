@@ -92,8 +92,9 @@ function addStart(replay: Command, cli: Cli): void {
 }
 
 async function replayRuns(cli: Cli, flags: ReplayFlags): Promise<void> {
-  checkGate(flags);
   const body = await requestOf(flags);
+  const { agents, configurable } = body.change ?? {};
+  checkGate(flags, agents !== undefined || configurable !== undefined);
   const { cohortId, members } = await cli.client.post<Cohort>(COHORTS, {
     ...{ body, idempotencyKey: freshKey() },
   });

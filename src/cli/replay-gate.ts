@@ -1,6 +1,6 @@
 // The gate of `openwop replay`: what a cohort must not come to (--fail-on), and which runs were wrong and must come to
-// something else (--wrong). Both together prove a fix: what was wrong comes out otherwise, and nothing else does. A run of
-// which nobody knows what it would come to passes no gate, unless that was permitted by name (--permit).
+// something else (--wrong). Both together prove a fix: what was wrong comes out otherwise, and nothing else does. Of the other
+// runs each has to be known: one that could not be compared to its end fails every gate, unless --permit names its outcome.
 import { Option, type Command } from 'commander';
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
 import { OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
@@ -16,11 +16,18 @@ const FAILS_ON: Readonly<Record<string, readonly Outcome[]>> = {
   asks: ['asks', 'failed'],
   error: ['failed'],
 };
-/** Where nobody knows what the run would come to. One that asks was ended there. */
-const UNKNOWN = ['asks', 'source-missing', 'not-compared', 'not-finished'] as const;
-type Unknown = (typeof UNKNOWN)[number];
-/** A replay that states something else is ended there, too. */
+/** What the result of a run is known by. A word of a later host is not among them. */
+const KNOWN: ReadonlySet<string> = new Set<Outcome>([
+  ...(['same', 'diverged', 'outcome-changed', 'failed'] as const),
+]);
+/** What leaves it open. `diverged`: of a replay, which is ended there. */
+const MAY_PERMIT = [
+  ...(['asks', 'diverged', 'source-missing', 'not-compared', 'not-finished'] as const),
+];
+/** Of a replay that was ended where it said something else. */
 const ENDED_REPLAY = 'replay_diverged';
+/** Of a cohort that was cancelled meanwhile. */
+const UNSETTLED: Outcome = 'not-finished';
 /** What a run that was wrong may come to: another end, or a question to a human. */
 const RIGHTED: ReadonlySet<string> = new Set<Outcome>(['outcome-changed', 'asks']);
 
@@ -34,10 +41,10 @@ export interface Gate {
   readonly passed: boolean;
   /** Runs that came to what `--fail-on` names, but for those that were wrong. */
   readonly hits: readonly GateHit[];
-  /** Others of which nobody knows what they would come to, unless `--permit` names it. */
+  /** Others whose result is not known, unless `--permit` names what they came to. */
   readonly unknown: readonly GateHit[];
-  /** Runs of which something is known. */
-  readonly judged: number;
+  /** Runs whose result is known. */
+  readonly known: number;
   /** Runs that were wrong, and are no better. */
   readonly stillWrong: readonly GateHit[];
   /** Runs that were wrong, and come out otherwise, as they should. */
@@ -55,7 +62,7 @@ export function addGateOptions(start: Command): Command {
     .addOption(
       new Option('--fail-on <what>', 'exit code 1 where any run comes to this (again for each)')
         .choices(Object.keys(FAILS_ON))
-        .argParser(failOn),
+        .argParser(oneOf('--fail-on', Object.keys(FAILS_ON))),
     )
     .option(
       '--wrong <runId>',
@@ -65,31 +72,36 @@ export function addGateOptions(start: Command): Command {
     .addOption(
       new Option(
         '--permit <outcome>',
-        'a run may come to this, of which a gate fails otherwise: nobody knows what it would have come to (again for each)',
+        'let the gate pass although runs came to this, which leaves their result unknown (again for each)',
       )
-        .choices(UNKNOWN)
-        .argParser(permit),
+        .choices(MAY_PERMIT)
+        .argParser(oneOf('--permit', MAY_PERMIT)),
     );
 }
 
-function permit(text: string, before: readonly string[] = []): readonly string[] {
-  if (!UNKNOWN.includes(text as Unknown))
-    throw usageFault(`--permit is one of ${UNKNOWN.join(', ')}, and not "${text}".`);
-  return [...before, text];
-}
-
-/** Before anything is asked for. Throws CliFault `usage`. */
-export function checkGate({ failOn: asked = [], wrong = [], permit: permitted = [] }: GateFlags) {
+/** Before anything is asked for. `isChanged`: by more than the code. Throws CliFault `usage`. */
+export function checkGate(
+  { failOn: asked = [], wrong = [], permit: permitted = [] }: GateFlags,
+  isChanged: boolean,
+): void {
   if (permitted.length > 0 && asked.length + wrong.length === 0)
-    throw usageFault('--permit says what a gate lets pass: name one, by --fail-on or --wrong.');
-  const both = permitted.find((outcome) => asked.includes(outcome));
-  if (both !== undefined) throw usageFault(`--fail-on ${both} and --permit ${both} contradict.`);
+    throw usageFault('--permit says what a gate lets pass: ask for one, by --fail-on or --wrong.');
+  if (wrong.length > 0 && !isChanged)
+    throw usageFault(
+      '--wrong needs a change: a replay is ended where it says something else, and rights no run.',
+    );
+  for (const name of asked) {
+    const both = permitted.find((outcome) => FAILS_ON[name]?.includes(outcome as Outcome));
+    if (both !== undefined)
+      throw usageFault(`--fail-on ${name} and --permit ${both} contradict each other.`);
+  }
 }
 
-function failOn(text: string, before: readonly string[] = []): readonly string[] {
-  if (!Object.hasOwn(FAILS_ON, text))
-    throw usageFault(`--fail-on is one of ${Object.keys(FAILS_ON).join(', ')}, and not "${text}".`);
-  return [...before, text];
+function oneOf(flag: string, names: readonly string[]) {
+  return (text: string, before: readonly string[] = []): readonly string[] => {
+    if (names.includes(text)) return [...before, text];
+    throw usageFault(`${flag} is one of ${names.join(', ')}, and not "${text}".`);
+  };
 }
 
 /** An id, or a file of ids. */
@@ -107,53 +119,59 @@ export function gateOf({ results = [] }: Cohort, flags: GateFlags): Gate | undef
   if (asked.length + wrong.length === 0) return undefined;
   const named = new Set(wrong);
   const others = results.filter(({ sourceRunId }) => !named.has(sourceRunId));
-  const hits = others.filter(isHitBy(asked)).map(gateHit);
-  const unknown = others
-    .filter(isUnknown)
-    .filter((member) => !isHitBy(asked)(member) && !permitted.includes(member.outcome ?? ''))
-    .map(gateHit);
-  const judged = results.filter((member) => !isUnknown(member)).length;
+  const hits = others.filter((member) => isHit(member, asked));
+  const unknown = others.filter(
+    (member) => !isKnown(member) && !hits.includes(member) && !permitted.includes(cameTo(member)),
+  );
+  const known = results.filter(isKnown).length;
   const stillWrong = [...named].flatMap((sourceRunId): GateHit[] => {
     const member = results.find((each) => each.sourceRunId === sourceRunId);
     if (!member) return [{ sourceRunId }];
-    const { outcome = '' } = member;
-    return RIGHTED.has(outcome) ? [] : [{ sourceRunId, outcome }];
+    return RIGHTED.has(cameTo(member)) ? [] : [gateHit(member)];
   });
   const righted = [...named].filter((id) => stillWrong.every((each) => each.sourceRunId !== id));
-  const passed =
-    hits.length + unknown.length + stillWrong.length === 0 && judged + righted.length > 0;
-  return { passed, hits, unknown, judged, stillWrong, righted };
+  const isClean = hits.length + unknown.length + stillWrong.length === 0;
+  return {
+    passed: isClean && known + righted.length > 0,
+    ...{ hits: hits.map(gateHit), unknown: unknown.map(gateHit), known, stillWrong, righted },
+  };
 }
 
-function gateHit({ sourceRunId, outcome = UNSETTLED }: CohortMemberResult): GateHit {
-  return { sourceRunId, outcome };
+function cameTo({ outcome = UNSETTLED }: CohortMemberResult): Outcome {
+  return outcome;
 }
 
-/** Of a cohort that was cancelled meanwhile. */
-const UNSETTLED: Unknown = 'not-finished';
-
-function isUnknown({ outcome = UNSETTLED }: CohortMemberResult): boolean {
-  return UNKNOWN.includes(outcome as Unknown);
+function gateHit(member: CohortMemberResult): GateHit {
+  return { sourceRunId: member.sourceRunId, outcome: cameTo(member) };
 }
 
-function isHitBy(asked: readonly string[]): (member: CohortMemberResult) => boolean {
-  const failing = new Set<string>(asked.flatMap((name) => FAILS_ON[name] ?? []));
-  const isOfOutcome = asked.includes('outcome');
-  return ({ outcome = UNSETTLED, error }) =>
-    failing.has(outcome) || (isOfOutcome && error?.code === ENDED_REPLAY);
+/** A fork that could not be made fails, and tells nothing. */
+function isKnown(member: CohortMemberResult): boolean {
+  return (
+    KNOWN.has(cameTo(member)) &&
+    member.forkRunId !== undefined &&
+    member.error?.code !== ENDED_REPLAY
+  );
+}
+
+function isHit(member: CohortMemberResult, asked: readonly string[]): boolean {
+  // Its end is known to differ, whatever else could not be compared.
+  const isChanged = cameTo(member) === 'not-compared' && (member.changes ?? []).length > 0;
+  const outcome = isChanged ? 'outcome-changed' : cameTo(member);
+  return asked.some((name) => FAILS_ON[name]?.includes(outcome));
 }
 
 export function gateText(gate: Gate, screen: Screen): string {
-  const { passed, hits, unknown, judged, stillWrong, righted } = gate;
+  const { passed, hits, unknown, known, stillWrong, righted } = gate;
   const otherwise =
     righted.length === 0 ? '' : `Runs that were wrong and come out otherwise: ${righted.length}. `;
   if (passed) return `${otherwise}The gate is passed.`;
   const lines = [
-    ...(judged + righted.length > 0 ? [] : ['Of no run it is known what it would come to.']),
+    ...(known + righted.length > 0 ? [] : ['No run was compared to its end.']),
     ...hits.map(({ sourceRunId, outcome }) => `${sourceRunId} came to: ${words(outcome)}.`),
     ...unknown.map(
       ({ sourceRunId, outcome }) =>
-        `${sourceRunId} came to: ${words(outcome)}, so that nobody knows its outcome (--permit ${outcome}).`,
+        `${sourceRunId} came to: ${words(outcome)}. Its result is not known${permitHint(outcome)}.`,
     ),
     ...stillWrong.map(({ sourceRunId, outcome }) =>
       outcome === undefined
@@ -165,6 +183,11 @@ export function gateText(gate: Gate, screen: Screen): string {
     `${otherwise}The gate is not passed:`,
     ...lines.flatMap((line) => wrapped(printable(line), '  ', screen)),
   ].join('\n');
+}
+
+function permitHint(outcome: string | undefined): string {
+  const mayPermit: readonly string[] = MAY_PERMIT;
+  return outcome !== undefined && mayPermit.includes(outcome) ? ` (--permit ${outcome})` : '';
 }
 
 function words(outcome: string | undefined): string {

@@ -10,6 +10,7 @@ import type {
 } from '../../schemas/types.generated.ts';
 import {
   causeText,
+  partialText,
   PINNED_WORDS,
   sameText,
   wordDiff,
@@ -39,10 +40,11 @@ const SHORT_TEXT = 40;
 export function renderDiffPage({ runId, against, compared, fault, stale }: DiffPageModel): string {
   const notice = (kind: string, text: string): string =>
     `<p class="notice ${kind}" role="${kind === 'error' ? 'alert' : 'status'}">${escapeHtml(text)}</p>`;
+  const partial = compared && partialText(compared);
   const notices = [
     fault === undefined ? '' : notice('error', fault),
     stale ? notice('stale', 'The engine cannot be reached. What you see may be old.') : '',
-    compared?.truncated ? notice('info', PARTIAL) : '',
+    partial === undefined ? '' : notice('info', partial),
   ];
   return renderDocument({
     title: 'Two runs',
@@ -52,9 +54,6 @@ ${compared ? comparison(compared) : ''}
 ${renderCompareForm(runId, against)}</main>`,
   });
 }
-
-const PARTIAL =
-  'Not all is compared: a run is under way, or there is more than one page holds. What is missing so far is no difference.';
 
 /** Asks which run a run is compared with. */
 export function renderCompareForm(runId: string, against = ''): string {

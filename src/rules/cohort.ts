@@ -2,7 +2,6 @@
 // started with, what a member came to, and the words of both; nothing here asks anybody.
 import type { ForkBuild } from './builds.ts';
 import type { DivergenceCause, OverlayPart } from './divergence.ts';
-import type { DigestedStep } from './digested-log.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { jsonDifferences, type JsonDifference } from './json-differences.ts';
 import type { Subject } from './subject.ts';
@@ -86,7 +85,7 @@ export const MEMBER_OUTCOMES = [
   'failed',
   /** The source's record lacks what the fork needs, or is not there any more. */
   'source-missing',
-  /** Its end is that of the source, and the logs are too long to be compared. */
+  /** Its log, or that of its source, is too long to be compared. */
   'not-compared',
   'not-finished',
 ] as const;
@@ -114,6 +113,8 @@ export interface SideReport {
 export interface OutcomeChange {
   /** Absent: of the run as a whole. */
   readonly nodeId?: string;
+  /** Of the node; with it. */
+  readonly visit?: number;
   /** JSON pointer. */
   readonly pointer: string;
   readonly before?: string;
@@ -137,6 +138,22 @@ export interface MemberReport {
   };
   readonly changes?: readonly OutcomeChange[];
   readonly asks?: AskedQuestion;
+}
+
+/** One visit of a node, as it is compared. */
+export interface DigestedStep {
+  readonly nodeId: string;
+  readonly visit: number;
+  readonly sequence: number;
+  readonly status: string;
+  /** Of its decisions, but for how sure somebody was. */
+  readonly decided: string;
+  /** Of long ones the beginnings. Absent: those before took the room. */
+  readonly decisions?: readonly JsonValue[];
+  /** Of all that it did and decided, but for what a model was asked with. */
+  readonly did: string;
+  /** Of its error, and of those of its calls. */
+  readonly errorCodes: readonly string[];
 }
 
 /** One visit of a node in both runs. */
@@ -169,13 +186,13 @@ export function outcomeChanges({ end, steps }: ComparedMember): OutcomeChange[] 
 }
 
 /** Whether anything was said, called, done or decided otherwise. */
-export function didOtherwise({ end, steps }: ComparedMember): boolean {
-  return end.length > 0 || steps.some(({ a, b }) => a?.did !== b?.did || a?.status !== b?.status);
+export function didOtherwise({ steps }: Pick<ComparedMember, 'steps'>): boolean {
+  return steps.some(({ a, b }) => a?.did !== b?.did);
 }
 
 /** How it ended, and what was decided. */
 function stepChanges({ a, b }: StepSides): OutcomeChange[] {
-  const { nodeId = '' } = a ?? b ?? {};
+  const { nodeId = '', visit = 1 } = a ?? b ?? {};
   if (a?.status === b?.status && a?.decided === b?.decided) return [];
   // Of a step that only one run came to, its status says it.
   const isTold = a?.decisions !== undefined && b?.decisions !== undefined;
@@ -184,7 +201,7 @@ function stepChanges({ a, b }: StepSides): OutcomeChange[] {
     ...(a && b && step ? { decisions: decisionsOf(step, isTold) } : {}),
   });
   return jsonDifferences(cameTo(a), cameTo(b), MAX_CHANGES).map((difference) => ({
-    ...{ nodeId, ...shownChange(difference) },
+    ...{ nodeId, visit, ...shownChange(difference) },
   }));
 }
 
@@ -230,7 +247,8 @@ export function outcomeOf(fork: EndedFork): MemberOutcome {
   if (errorCode === SOURCE_MISSING || lacks) return 'source-missing';
   if (errorCode === 'replay_diverged') return 'diverged';
   if (status === 'failed' && sourceStatus !== 'failed') return 'failed';
-  if (changes.length > 0) return 'outcome-changed';
+  // Nor is it known then whether the record lacked something.
   if (!fork.isWhole) return 'not-compared';
+  if (changes.length > 0) return 'outcome-changed';
   return fork.isOther ? 'diverged' : 'same';
 }

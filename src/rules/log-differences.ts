@@ -97,6 +97,11 @@ export function renamingBy(a: MintedIds, b: MintedIds): Renaming {
   return (text) => text.replaceAll(b.runId, a.runId).replace(MINTED, (id) => names.get(id) ?? id);
 }
 
+/** With one word for each id that a run mints. */
+export function withoutIds(text: string, runId: string): string {
+  return text.replaceAll(runId, '(id)').replace(MINTED, '(id)');
+}
+
 /** A payload without what does not count. */
 export function comparedPayload({
   type,

@@ -33,7 +33,10 @@ export interface RunStep {
   readonly did: JsonObject;
 }
 
-type Open = { -readonly [Part in keyof RunStep]: RunStep[Part] };
+type Open = { -readonly [Part in keyof RunStep]: RunStep[Part] } & {
+  /** Of its calls, by their ids. */
+  readonly placeOfCall: Map<JsonValue, number>;
+};
 
 /** Adds to a list among what a step did. */
 function add(step: Open, list: string, value: JsonObject): void {
@@ -56,13 +59,21 @@ type Tell = (step: Open, payload: JsonObject) => void;
 /** Calls are told before their results, in the order in which they were made. */
 function tellReturn(step: Open, payload: JsonObject): void {
   const calls = Array.isArray(step.did.calls) ? (step.did.calls as JsonObject[]) : [];
-  const at = calls.findIndex(({ callId }) => callId === payload.callId);
+  const at = step.placeOfCall.get(payload.callId ?? null);
   const result = picked(payload, { status: 'status', result: 'outcome', error: 'error' });
-  if (at < 0) add(step, 'calls', { ...picked(payload, CALL), ...result });
+  if (at === undefined) add(step, 'calls', { ...picked(payload, CALL), ...result });
   else calls[at] = { ...calls[at], ...result };
 }
 
-const CALL = { callId: 'callId', tool: 'toolName', arguments: 'inputs' };
+function tellCall(step: Open, payload: JsonObject): void {
+  const { calls } = step.did;
+  const at = Array.isArray(calls) ? calls.length : 0;
+  const callId = payload.callId ?? null;
+  step.placeOfCall.set(callId, step.placeOfCall.get(callId) ?? at);
+  add(step, 'calls', picked(payload, CALL));
+}
+
+const CALL = { tool: 'toolName', arguments: 'inputs' };
 
 /** What a model is asked with is told by several events that people are not shown. */
 function tellDetail(step: Open, payload: JsonObject): void {
@@ -87,7 +98,7 @@ const TELLS: Partial<Readonly<Record<EventPart, Tell>>> = {
   'node-skipped': (step, payload) => Object.assign(step.did, picked(payload, { reason: 'reason' })),
   detail: tellDetail,
   reasoning: told('reasoning', { text: 'reasoning' }),
-  call: told('calls', CALL),
+  call: tellCall,
   return: tellReturn,
   decision(step, payload) {
     if (typeof payload.confidence === 'number') step.confidence = payload.confidence;
@@ -138,13 +149,13 @@ export class StepFold {
     );
     const before = this.#last.get(nodeId);
     const step = before && !begins(row, payload, before) ? before : begun(row, nodeId, before);
-    if (before && step !== before) this.#whole(withoutCallIds(before));
+    if (before && step !== before) this.#whole(stepOf(before));
     this.#last.set(nodeId, step);
     takeRow(step, row, payload);
   }
 
   end(): void {
-    for (const step of this.#last.values()) this.#whole(withoutCallIds(step));
+    for (const step of this.#last.values()) this.#whole(stepOf(step));
     this.#last.clear();
   }
 }
@@ -157,11 +168,8 @@ function asItIs(value: JsonValue): JsonValue {
 }
 
 /** Calls are held against each other by their order: their ids tell nothing more. */
-function withoutCallIds(step: Open): RunStep {
-  const { calls } = step.did;
-  if (!Array.isArray(calls)) return step;
-  const shown = (calls as JsonObject[]).map(({ callId: _, ...call }) => call);
-  return { ...step, did: { ...step.did, calls: shown } };
+function stepOf({ placeOfCall: _, ...step }: Open): RunStep {
+  return step;
 }
 
 /** A visit begins with its first attempt, or is skipped as a whole. */
@@ -178,7 +186,8 @@ function begun(
   before: RunStep | undefined,
 ): Open {
   const visit = (before?.visit ?? 0) + 1;
-  return { ...{ nodeId, visit, sequence, startedAtMs: timestampMs }, status: 'running', did: {} };
+  const began = { nodeId, visit, sequence, startedAtMs: timestampMs };
+  return { ...began, status: 'running', did: {}, placeOfCall: new Map() };
 }
 
 function takeRow(step: Open, row: SteppedRow, payload: JsonObject): void {

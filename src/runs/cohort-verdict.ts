@@ -9,7 +9,6 @@ import {
   type MemberReport,
   type MemberStop,
 } from '../rules/cohort.ts';
-import { MAX_DIGESTED_FACTS } from '../rules/digested-log.ts';
 import { codeOf, ERRORS } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { CohortMember, MemberName } from '../ports/cohorts.ts';
@@ -18,7 +17,12 @@ import { foldedRun } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
 import { divergenceAt, pinnedBetween, toldRun, type PinnedDeps } from './compare.ts';
 import type { StandingRun } from './diff.ts';
-import { diffWhole, type WholeDiff } from './whole-diff.ts';
+import {
+  MAX_DIGESTED_CHARACTERS,
+  MAX_DIGESTED_FACTS,
+  MAX_STREAM_CHARACTERS,
+} from './digested-log.ts';
+import { diffWhole, type ComparedWhole, type WholeDiff } from './whole-diff.ts';
 
 type VerdictDeps = PinnedDeps & {
   readonly log: Pick<Log, 'fresh' | 'head' | 'rows'>;
@@ -51,9 +55,20 @@ export function createVerdicts(deps: VerdictDeps): Verdicts {
         return verdictOf(deps, ended, signal);
       });
       before = own.catch(() => undefined);
-      return own;
+      return signal ? unlessAborted(own, signal) : own;
     },
   };
+}
+
+/** Who is to end waits for no turn, and for no read. */
+function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    const done = (): void => signal.removeEventListener('abort', abort);
+    work.finally(done).then(resolve, reject);
+  });
 }
 
 export const STOP_WORDS: Readonly<Record<MemberStop, string>> = {
@@ -80,26 +95,20 @@ async function verdictOf(
   const diff = source && (await wholeDiff(deps, [source, fork], signal));
   const error = await errorOf(deps, fork);
   if (!diff) return { outcome: 'source-missing', report: { ...withError(error) } };
-  const changes = outcomeChanges(
-    diff.isWhole ? diff : { end: diff.end.filter(isStatus), steps: [] },
-  );
+  const changes = outcomeChanges(diff.isWhole ? diff : { end: diff.end, steps: [] });
   const outcome = stop ? stoppedAs(stop) : outcomeIn(diff, { fork, error, changes });
-  const isTold = outcome === 'outcome-changed' || outcome === 'failed';
+  const isTold =
+    outcome === 'outcome-changed' || outcome === 'failed' || outcome === 'not-compared';
   return {
     outcome,
     report: {
       ...{ before: sideOf(diff.a), after: sideOf(diff.b) },
       ...(outcome === 'same' ? {} : await divergenceOf(deps, diff)),
-      ...(isTold ? { changes } : {}),
+      ...(isTold && changes.length > 0 ? { changes } : {}),
       ...(question ? { asks: question } : {}),
       ...withError(error ?? reasonOf(outcome, stop)),
     },
   };
-}
-
-/** The same in whatever ids. */
-function isStatus({ pointer }: WholeDiff['end'][number]): boolean {
-  return pointer === '/status';
 }
 
 interface Found {
@@ -113,9 +122,13 @@ function outcomeIn(diff: WholeDiff, { fork, error, changes }: Found): MemberOutc
   return outcomeOf({
     ...{ status: b.snapshot.status, sourceStatus: a.snapshot.status, changes, isWhole },
     ...(error ? { errorCode: error.code } : {}),
-    isOther: fork.input.fork?.mode === 'replay' ? diff.first !== undefined : didOtherwise(diff),
-    lacksRecord: lacksRecord(diff),
+    isOther: diff.isWhole && isOther(diff, fork),
+    lacksRecord: diff.isWhole && lacksRecord(diff),
   });
+}
+
+function isOther(diff: ComparedWhole, { input: { fork } }: RunRow): boolean {
+  return fork?.mode === 'replay' ? diff.first !== undefined : didOtherwise(diff);
 }
 
 /** Why a member came to its outcome when its fork ended without an error of its own. */
@@ -129,7 +142,7 @@ function reasonOf(outcome: MemberOutcome, stop: MemberStop | undefined): MemberR
 const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };
 const TOO_LONG = {
   code: 'payload_too_large',
-  message: `Its log, or that of its source, is too long to be compared: up to ${MAX_DIGESTED_FACTS} events are.`,
+  message: `Its log, or that of its source, is too long to be compared. What is compared has up to ${MAX_DIGESTED_FACTS} events, ${MAX_DIGESTED_CHARACTERS} characters, and ${MAX_STREAM_CHARACTERS} of streamed text.`,
 };
 
 /** Undefined: the source went meanwhile. */
@@ -177,12 +190,11 @@ async function divergenceOf(
   deps: VerdictDeps,
   diff: WholeDiff,
 ): Promise<Pick<MemberReport, 'divergence'>> {
+  if (!diff.isWhole || !diff.first) return {};
   const { first, a, b } = diff;
-  if (!first) return {};
   const pinned = await pinnedBetween(deps, diff);
-  const { seq, cause, overlay, build, nodeId, nodeName } = divergenceAt(first, pinned, [
-    ...([a.row, b.row] as const),
-  ]);
+  const divergence = divergenceAt(first, pinned, [a.row, b.row]);
+  const { seq, cause, overlay, build, nodeId, nodeName } = divergence;
   const type = (first.b ?? first.a)?.type;
   return {
     divergence: {

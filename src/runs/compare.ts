@@ -30,6 +30,7 @@ import {
   type StandingRun,
   type StandingRuns,
 } from './diff.ts';
+import { pairsByPlace } from './pairs.ts';
 
 /** Steps that are told, those of both runs together. */
 const MAX_STEPS = 500;
@@ -89,7 +90,7 @@ export interface Divergence extends LogDifference<LogRow> {
 export interface Comparison {
   readonly a: ToldRun;
   readonly b: ToldRun;
-  /** They were compared to their ends, and nothing differs. */
+  /** They were compared to their ends, and say the same. */
   readonly same: boolean;
   readonly divergence?: Divergence & { readonly differences: readonly ToldDifference[] };
   readonly pinned: readonly {
@@ -117,10 +118,10 @@ export async function compareRuns(
     ...divergenceAt(first, pinned, [one, other]),
     differences: telling.tell(saidOtherwise(first, rename)),
   };
+  const end = telling.tell(state);
   const toldPinned = pinned.map(({ fact, differences }) => ({
     ...{ fact, differences: telling.tell(differences) },
   }));
-  const end = telling.tell(state);
   const steps = comparedSteps(diff, telling);
   return {
     ...{ a: toldRun(a), b: toldRun(b) },
@@ -237,11 +238,7 @@ function comparedSteps(
 ): ToldStep[] {
   const renamed = b.log.rows.map((row) => ({ ...row, payload: rename(row.payload) }));
   const [ofA, ofB] = [byVisit(stepsOf(a.log.rows)), byVisit(stepsOf(renamed))];
-  const places = [...new Set([...ofA.keys(), ...ofB.keys()])].map((place) => {
-    const [one, other] = [ofA.get(place), ofB.get(place)];
-    return { one, other, at: (one ?? other)?.sequence ?? 0 };
-  });
-  places.sort((left, right) => left.at - right.at);
+  const places = pairsByPlace(ofA, ofB);
   if (places.length > MAX_STEPS) telling.isCut = true;
   return places.slice(0, MAX_STEPS).flatMap(({ one, other }): ToldStep[] => {
     const step = one ?? other;

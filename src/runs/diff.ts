@@ -5,6 +5,7 @@ import {
   logDifferences,
   renaming,
   withoutClocks,
+  withoutIds,
   type ComparedLog,
   type LogDifference,
   type Renaming,
@@ -87,6 +88,13 @@ export function stateDifferences({ a, b, rename }: StandingRuns, limit: number):
     endState(b.snapshot, rename),
     limit,
   );
+}
+
+/** The same where it is not known which id of b is which one of a: they differ whatever ids they hold. */
+export function plainStateDifferences(a: StandingRun, b: StandingRun): JsonDifference[] {
+  const plain = ({ row: { runId }, snapshot }: StandingRun): JsonObject =>
+    endState(snapshot, (text) => withoutIds(text, runId));
+  return jsonDifferences(plain(a), plain(b), MAX_STATE_DIFFERENCES);
 }
 
 /** Throws HostError run_not_found. */

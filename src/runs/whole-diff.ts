@@ -1,90 +1,128 @@
-// Two runs that have ended, held against each other to the ends of their logs, however long these are: page by page, each
-// fact by its digest. For verdicts; what people are shown of two runs is bounded sooner (diff.ts, compare.ts).
-import { DigestedLog, type FirstDifference } from '../rules/digested-log.ts';
-import { MintedIds, renamingBy, type LogDifference } from '../rules/log-differences.ts';
+// Two runs that have ended, held against each other to the ends of their logs, within named limits: page by page, each fact by
+// its digest. For verdicts; what people are shown of two runs is bounded sooner (diff.ts, compare.ts).
+import { HostError } from '../rules/errors.ts';
+import {
+  MintedIds,
+  renamingBy,
+  type LogDifference,
+  type Renaming,
+} from '../rules/log-differences.ts';
 import type { StepSides } from '../rules/cohort.ts';
 import type { JsonDifference } from '../rules/json-differences.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import {
+  plainStateDifferences,
   standingRun,
   stateDifferences,
   type DiffDeps,
   type StandingRun,
-  type StandingRuns,
 } from './diff.ts';
+import { DigestedLog, type FirstDifference } from './digested-log.ts';
+import { pairsByPlace } from './pairs.ts';
 
-/** Rows of each log that are read, pieces of streams among them, and ids that a run mints. Facts: MAX_DIGESTED_FACTS. */
+/** Rows of each log that are read, pieces of streams among them, and ids that a run mints: one for each fact, and for others. */
 const MAX_ROWS = 1_000_000;
 const MAX_IDS = 200_000;
-/** Rows read at once. */
-const PAGE_ROWS = 100;
+/** Rows read at once at most, and UTF-16 units of JSON that they have more or less: others have their turn after each page. */
+const PAGE_ROWS = 200;
+const PAGE_CHARACTERS = 256 * 1024;
 /** Differences of end states that are looked for: a verdict needs one, a report shows some. */
 const MAX_STATE_DIFFERENCES = 50;
 
-export interface WholeDiff extends StandingRuns {
-  /** Both logs were compared to their ends. If not, nothing of them is said below. */
-  readonly isWhole: boolean;
-  readonly first?: LogDifference<LogRow>;
-  /** Of end states. */
+interface BothRuns {
+  readonly a: StandingRun;
+  readonly b: StandingRun;
+  /** Of end states; of logs that are too long only those that no id can explain. */
   readonly end: readonly JsonDifference[];
+}
+
+export interface ComparedWhole extends BothRuns {
+  readonly isWhole: true;
+  /** Says a text of b in the ids of a. */
+  readonly rename: Renaming;
+  readonly first?: LogDifference<LogRow>;
   /** All of both runs, by the order of a; what only b came to stands where b came to it. */
   readonly steps: readonly StepSides[];
 }
+
+/** `isWhole` is false where a log is too long. */
+export type WholeDiff = ComparedWhole | (BothRuns & { readonly isWhole: false });
 
 export interface WholeDiffDeps extends DiffDeps {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Throws HostError run_not_found, and what `signal` aborts with. */
+/**
+ * Throws HostError run_not_found, history_missing (a log has fewer rows than its head says), service_unavailable (one has not
+ * ended, as its head says now), and what `signal` aborts with.
+ */
 export async function diffWhole(
   deps: WholeDiffDeps,
   one: RunRow,
   other: RunRow,
 ): Promise<WholeDiff> {
   const [a, b] = [await standingRun(deps, one), await standingRun(deps, other)];
+  for (const { head } of [a, b])
+    if (!head.closed) throw new HostError('service_unavailable', { runId: head.runId });
   const [idsA, idsB] = [new MintedIds(one.runId), new MintedIds(other.runId)];
-  const [logA, logB] = [new DigestedLog(), new DigestedLog()];
+  const logA = new DigestedLog();
   const isRead =
-    (await readWhole(deps, a, (row) => takeIds(idsA, row) && logA.take(row))) &&
+    (await readWhole(deps, a, (row) => takeId(idsA, row) && logA.take(row))) &&
     // Before it can be read in the ids of a.
-    (await readWhole(deps, b, (row) => takeIds(idsB, row)));
+    (await readWhole(deps, b, (row) => takeId(idsB, row)));
   const rename = renamingBy(idsA, idsB);
-  const renamed = (row: LogRow): LogRow => ({ ...row, payload: rename(row.payload) });
-  const isWhole = isRead && (await readWhole(deps, b, (row) => logB.take(renamed(row))));
-  const runs = { a, b, rename };
-  const end = stateDifferences(runs, MAX_STATE_DIFFERENCES);
-  if (!isWhole) return { ...runs, isWhole, end, steps: [] };
+  const logB = new DigestedLog(rename);
+  const isWhole = isRead && (await readWhole(deps, b, (row) => logB.take(row)));
+  if (!isWhole) return { a, b, isWhole, end: plainStateDifferences(a, b) };
   logA.end();
   logB.end();
   const found = logA.firstDifference(logB);
-  const first = found && (await rowsOf(deps, runs, found));
-  return { ...runs, isWhole, ...(first ? { first } : {}), end, steps: stepSides(logA, logB) };
+  return {
+    ...{ a, b, rename, isWhole },
+    ...(found ? { first: await rowsOf(deps, { a, b }, found) } : {}),
+    end: stateDifferences({ a, b, rename }, MAX_STATE_DIFFERENCES),
+    steps: pairsByPlace(logA.steps, logB.steps).map(({ one, other }) => ({
+      ...(one ? { a: one } : {}),
+      ...(other ? { b: other } : {}),
+    })),
+  };
 }
 
-function takeIds(ids: MintedIds, row: LogRow): boolean {
+function takeId(ids: MintedIds, row: LogRow): boolean {
   ids.take(row);
   return ids.byFact.size <= MAX_IDS;
 }
 
-/** False: `take` takes no more, or there is more, or less, than a log that has ended has. */
+/** False: `take` takes no more, or there is more than is read. */
 async function readWhole(
   { log, signal }: WholeDiffDeps,
   { row: run, head }: StandingRun,
   take: (row: LogRow) => boolean,
 ): Promise<boolean> {
   let count = 0;
-  for await (const page of log.rows(run, { limit: MAX_ROWS, pageRows: PAGE_ROWS })) {
+  for (let pageRows = 1; count < head.nextSequence;) {
     signal?.throwIfAborted();
-    for (const row of page) if (!take(row)) return false;
-    count += page.length;
+    if (count >= MAX_ROWS) return false;
+    let characters = 0;
+    let read = 0;
+    for await (const page of log.rows(run, { after: count - 1, limit: pageRows, pageRows }))
+      for (const row of page) {
+        if (!take(row)) return false;
+        characters += row.payload.length;
+        read++;
+      }
+    if (read === 0) throw new HostError('history_missing', { runId: run.runId });
+    count += read;
+    pageRows = characters > PAGE_CHARACTERS ? Math.ceil(pageRows / 2) : pageRows * 2;
+    pageRows = Math.min(PAGE_ROWS, pageRows, head.nextSequence - count);
   }
-  return head.closed && count === head.nextSequence;
+  return true;
 }
 
 async function rowsOf(
   { log }: WholeDiffDeps,
-  { a, b }: StandingRuns,
+  { a, b }: Pick<BothRuns, 'a' | 'b'>,
   found: FirstDifference,
 ): Promise<LogDifference<LogRow>> {
   const rowAt = async (
@@ -97,17 +135,4 @@ async function rowsOf(
   };
   const [one, other] = [await rowAt(a, found.a), await rowAt(b, found.b)];
   return { seq: found.seq, ...(one ? { a: one } : {}), ...(other ? { b: other } : {}) };
-}
-
-function stepSides(a: DigestedLog, b: DigestedLog): StepSides[] {
-  const places = [...new Set([...a.steps.keys(), ...b.steps.keys()])];
-  const sides = places.map((place): StepSides & { readonly at: number } => {
-    const [one, other] = [a.steps.get(place), b.steps.get(place)];
-    return {
-      ...(one ? { a: one } : {}),
-      ...(other ? { b: other } : {}),
-      at: (one ?? other)?.sequence ?? 0,
-    };
-  });
-  return sides.sort((left, right) => left.at - right.at);
 }

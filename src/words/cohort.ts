@@ -40,8 +40,8 @@ export function changeText({ mode, change }: Pick<Cohort, 'mode' | 'change'>): s
 export function memberLines(member: CohortMemberResult): string[] {
   const { changes = [], asks, error, divergence } = member;
   const lines = changes.map(
-    ({ nodeId, pointer, before = 'nothing', after = 'nothing' }) =>
-      `${nodeId ?? 'the run'} ${pointer}: ${before} → ${after}`,
+    ({ nodeId = 'the run', visit = 1, pointer, before = 'nothing', after = 'nothing' }) =>
+      `${nodeId}${visit === 1 ? '' : ` (visit ${visit})`} ${pointer}: ${before} → ${after}`,
   );
   if (asks) lines.push(`asks at ${asks.nodeId} (${asks.kind}): ${asks.data}`);
   if (error) lines.push(`${error.code}: ${error.message}`);

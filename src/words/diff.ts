@@ -38,6 +38,17 @@ export function sameText({
   return isOther ? undefined : 'As far as they were compared, they say the same.';
 }
 
+/** Undefined: all is told. */
+export function partialText({
+  same,
+  truncated,
+}: Pick<RunComparison, 'same' | 'truncated'>): string | undefined {
+  if (!truncated) return undefined;
+  return same
+    ? 'Not all steps are shown: there are more than one answer holds.'
+    : 'Not all is compared, or shown: a run is under way, or there is more than one answer holds. What is missing so far is no difference.';
+}
+
 /** Why they went apart, whole. A later host may know more causes. */
 export function causeText({ cause, overlay, build }: Divergence): string {
   const words = CAUSE_WORDS[cause] ?? cause;

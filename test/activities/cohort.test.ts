@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { cohortActivities } from '../../activities/cohort.ts';
 import type { MemberName } from '../../src/ports/cohorts.ts';
 import type { Look, Standing } from '../../src/runs/cohort-members.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { silentLogger } from '../support/log-parts.ts';
 
@@ -20,7 +21,13 @@ async function ended(
   {
     stopLimitMs,
     heartbeatDetails,
-  }: { stopLimitMs?: number; heartbeatDetails?: { told: number } } = {},
+  }: {
+    stopLimitMs?: number;
+    heartbeatDetails?: {
+      told?: number;
+      tries?: { begun: number; failures: number; outages: number };
+    };
+  } = {},
 ) {
   const steps: number[] = [];
   const givenUp: number[] = [];
@@ -58,6 +65,22 @@ test('a fork that is long in ending keeps no other from being ended', async () =
   );
   expect(steps.slice(0, 3)).toEqual([0, 1, 2]);
   expect([hasEnded, givenUp]).toEqual([true, []]);
+});
+
+test('one that cannot be settled, try by try, is given up: the cohort ends; an outage is waited for', async () => {
+  const tried = (times: number) => ({
+    heartbeatDetails: { tries: { begun: times, failures: times, outages: 0 } },
+  });
+  const fault = (position: number) => (position === 1 ? new Error('a fault') : 'ended');
+  const early = await ended(fault, tried(3));
+  expect([early.hasEnded, early.givenUp]).toEqual([false, []]);
+  const late = await ended(fault, tried(20));
+  expect([late.hasEnded, late.givenUp, late.outcome]).toEqual([true, [1], 'done']);
+  const away = await ended(
+    (position) => (position === 1 ? new HostError('service_unavailable') : 'ended'),
+    tried(20),
+  );
+  expect([away.hasEnded, away.givenUp]).toEqual([false, []]);
 });
 
 test('one that never ends, though it was told to, is left to itself: the cohort ends', async () => {

@@ -75,6 +75,14 @@ describe('openwop diff', () => {
     expect(out).toContain('Not all is compared');
   });
 
+  it('where they are the same, and not all steps are shown: exit code 0', async () => {
+    host.script({ [DIFF]: { body: { ...SAME, truncated: true } } });
+    const { code, out } = await host.run(['diff', 'run-a', 'run-b']);
+    expect(code).toBe(0);
+    expect(out).toContain('They say the same.');
+    expect(out).toContain('Not all steps are shown');
+  });
+
   it('what differs: the cause, what they were made of, the steps, the end; exit code 1', async () => {
     host.script({ [DIFF]: { body: OTHER } });
     const { code, out } = await host.run(['diff', 'run-a', 'run-b']);

@@ -55,8 +55,10 @@ function script(whole: Cohort): void {
 
 async function replay(outcomes: readonly Outcome[], ...flags: string[]) {
   script(cohort(outcomes));
-  return host.run(['replay', '--workflow', 'desk', ...flags]);
+  return host.run(['replay', '--workflow', 'desk', '--model', 'other', ...flags]);
 }
+
+const REPLAY_ENDED = { error: { code: 'replay_diverged', message: 'Another fact.' } };
 
 describe('the gate of openwop replay', () => {
   it.each<[string, readonly Outcome[], readonly string[], number]>([
@@ -111,13 +113,55 @@ describe('the gate of openwop replay', () => {
     expect((await replay(outcomes, ...flags)).code).toBe(code);
   });
 
-  it('a replay that was ended where it states something else has not come to the same outcome', async () => {
-    const ended = cohort(['same', 'diverged']);
-    const [, other] = ended.results ?? [];
-    Object.assign(other ?? {}, { error: { code: 'replay_diverged', message: 'Another fact.' } });
+  /** Of two runs the second is changed so. */
+  async function secondOf(outcome: Outcome, change: object, ...flags: string[]) {
+    const ended = cohort(['same', outcome]);
+    Object.assign(ended.results?.[1] ?? {}, change);
     script(ended);
-    expect((await host.run(['replay', '--fail-on', 'outcome'])).code).toBe(1);
-    expect((await host.run(['replay', '--fail-on', 'error'])).code).toBe(0);
+    return host.run(['replay', ...flags]);
+  }
+
+  it.each<[string, Outcome, object, readonly string[], number]>([
+    ...(['outcome', 'error', 'asks', 'divergence'] as const).map(
+      (name): [string, Outcome, object, readonly string[], number] => [
+        `a replay that was ended where it says something else: --fail-on ${name}`,
+        ...(['diverged', REPLAY_ENDED, ['--fail-on', name], 1] as const),
+      ],
+    ),
+    [
+      'such a replay, which is permitted',
+      ...(['diverged', REPLAY_ENDED, ['--fail-on', 'error', '--permit', 'diverged'], 0] as const),
+    ],
+    [
+      'an outcome of a later host',
+      ...(['same', { outcome: 'a-later-word' }, ['--fail-on', 'outcome'], 1] as const),
+    ],
+    [
+      'what is not settled, which is permitted',
+      ...(['same', { outcome: undefined }] as const),
+      ...([['--fail-on', 'error', '--permit', 'not-finished'], 0] as const),
+    ],
+    [
+      'an end that is known to differ, whatever else is not compared',
+      ...(['not-compared', { changes: [{ pointer: '/outputs/x' }] }] as const),
+      ...([['--fail-on', 'outcome', '--permit', 'not-compared'], 1] as const),
+    ],
+    [
+      'nothing that is known to differ',
+      ...(['not-compared', {}] as const),
+      ...([['--fail-on', 'outcome', '--permit', 'not-compared'], 0] as const),
+    ],
+  ])('%s', async (_what, outcome, change, flags, code) => {
+    expect((await secondOf(outcome, change, ...flags)).code).toBe(code);
+  });
+
+  it('a fork that could not be made tells nothing of its run: a gate for another one fails as well', async () => {
+    const ended = cohort(['outcome-changed', 'failed']);
+    delete (ended.results?.[1] as { forkRunId?: string }).forkRunId;
+    script(ended);
+    const { code, out } = await host.run(['replay', '--model', 'other', '--wrong', 'run-0']);
+    expect(code).toBe(1);
+    expect(out).toContain('run-1 came to: Failed. Its result is not known.');
   });
 
   it('of a cohort that was cancelled, what is not settled is unknown as well', async () => {
@@ -127,22 +171,22 @@ describe('the gate of openwop replay', () => {
     const { out } = await host.run(['replay', '--fail-on', 'error', '--json']);
     expect(JSON.parse(out)).toMatchObject({
       gate: {
-        ...{ passed: false, hits: [], judged: 1 },
+        ...{ passed: false, hits: [], known: 1 },
         unknown: [{ sourceRunId: 'run-1', outcome: 'not-finished' }],
       },
     });
   });
 
   // [I112]
-  it('says of which runs nothing is known, and how that is permitted', async () => {
+  it('says which results are not known, and how that is permitted', async () => {
     const { out } = await replay(['same', 'asks'], '--fail-on', 'outcome');
     const [gate = ''] = out.trimEnd().split('\n\n').reverse();
     expect(gate.split('\n')).toEqual([
       'The gate is not passed:',
-      '  run-1 came to: Asks, so that nobody knows its outcome (--permit asks).',
+      '  run-1 came to: Asks. Its result is not known (--permit asks).',
     ]);
     const none = await replay(['asks'], '--fail-on', 'outcome', '--permit', 'asks');
-    expect(none.out).toContain('Of no run it is known what it would come to.');
+    expect(none.out).toContain('No run was compared to its end.');
   });
 
   it('says what it holds against whom; what came out as it should is counted', async () => {
@@ -199,6 +243,11 @@ describe('the gate of openwop replay', () => {
       '--permit is one of',
     ],
     ['a permit without a gate', ['--permit', 'asks'], '--permit says what a gate lets pass'],
+    [
+      'both at once, by what the one is hit by',
+      ['--fail-on', 'divergence', '--permit', 'diverged'],
+      'contradict',
+    ],
     ['both at once', ['--fail-on', 'asks', '--permit', 'asks'], 'contradict'],
   ])('begins no cohort, exit code 2: %s', async (_what, flags, words) => {
     const { code, err } = await replay(['same'], ...flags);

@@ -201,7 +201,7 @@ const LEAVES: readonly Leaf[] = [
     COMPARE_RUNS,
     {
       given: () => ({ ...waiting(), parameters: { against: 'run-waits' } }),
-      told: { body: { same: true, divergence: null, truncated: true } },
+      told: { body: { same: false, divergence: null, end: [], truncated: true } },
     },
     {
       given: () => ({ ...waiting(), parameters: { against: 'run-waits' } }),

@@ -5,6 +5,7 @@ import type { Head, LogRow } from '../../src/ports/log.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
 import type { MemberStop } from '../../src/rules/cohort.ts';
 import type { ForkOf } from '../../src/rules/run-input.ts';
+import { EMPTY_RUN } from '../../src/log/fold-rows.ts';
 import { createVerdicts } from '../../src/runs/cohort-verdict.ts';
 import { A, B, depsOf, rowsOf } from '../support/two-logs.ts';
 
@@ -21,19 +22,44 @@ interface Given {
   readonly stop?: MemberStop;
   readonly head?: (run: { readonly runId: string }) => Partial<Head>;
   readonly signal?: AbortSignal;
+  /** Before each page. */
+  readonly read?: () => void;
 }
 
-async function verdict({ a, b, mode = 'branch', stop, head = () => ({}), signal }: Given) {
+function parts({ a, b, mode = 'branch', stop, head = () => ({}), read = () => undefined }: Given) {
   const { log } = depsOf(a, b, head);
   const content = { get: async () => Promise.reject(new Error('no manifest is read')) };
+  /** By the source's id, which stands for what is to come before it is found. */
+  const finds = new Map<string, () => Promise<unknown>>();
   const verdicts = createVerdicts({
-    log: { ...log, head: async (run: RunRow) => (await log.fresh(run)).head },
-    stores: { content, runs: { find: async () => A } },
+    log: {
+      fresh: log.fresh,
+      head: async (run: RunRow) => (await log.fresh(run)).head,
+      rows: (...asked: Parameters<typeof log.rows>) => (read(), log.rows(...asked)),
+    },
+    stores: {
+      content,
+      runs: {
+        find: async (_tenant: string, runId: string) => {
+          await finds.get(runId)?.();
+          return A;
+        },
+      },
+    },
     redactor: { json: <Value>(value: Value): Value => value },
   });
   const fork = { ...B, input: { ...B.input, fork: { ...FORK_OF, mode } } };
-  const member = { ...MEMBER, ...(stop ? { stop } : {}) };
-  return verdicts.of({ name: NAME, member, fork }, signal);
+  const of = (before?: () => Promise<unknown>) => {
+    const sourceRunId = `source-${finds.size}`;
+    finds.set(sourceRunId, before ?? (async () => undefined));
+    return { name: NAME, member: { ...MEMBER, sourceRunId, ...(stop ? { stop } : {}) }, fork };
+  };
+  return { verdicts, of };
+}
+
+function verdict(given: Given) {
+  const { verdicts, of } = parts(given);
+  return verdicts.of(of(), given.signal);
 }
 
 /** So many visits of one node, of which one is decided otherwise. */
@@ -50,6 +76,7 @@ function visits(run: RunRow, count: number, decidedAt: (visit: number) => object
   return rows.map((row, at) => ({ ...row, type: told[at]?.[0] ?? '' }));
 }
 
+const AT = { nodeId: 'n', visit: 1 };
 const goes = (go: boolean, more: object = {}) => ({ decision: { go, ...more } });
 
 // [I111]
@@ -60,12 +87,12 @@ describe('a member of a cohort', () => {
     const { outcome, report } = await verdict({ a, b });
     expect(outcome).toBe('outcome-changed');
     expect(report.changes).toEqual([
-      { nodeId: 'n', pointer: '/decisions/0/decision/go', before: 'true', after: 'false' },
+      { ...AT, visit: 550, pointer: '/decisions/0/decision/go', before: 'true', after: 'false' },
     ]);
     expect(report.divergence).toMatchObject({ seq: 549 * 3 + 1, type: 'agent.decided' });
   });
 
-  it('one fact beyond 10,000 differs: a branch came to the same on another way, a replay diverged', async () => {
+  it('one fact beyond 10,000 differs: a branch that did the same is the same, a replay diverged', async () => {
     const rows = (run: RunRow, last: number) =>
       rowsOf(
         run,
@@ -103,7 +130,7 @@ describe('a member of a cohort', () => {
     });
     expect([outcome, report.changes]).toEqual([
       'outcome-changed',
-      [{ nodeId: 'n', pointer: '/decisions/59/decision/go', before: 'true', after: 'false' }],
+      [{ ...AT, pointer: '/decisions/59/decision/go', before: 'true', after: 'false' }],
     ]);
   });
 
@@ -115,7 +142,7 @@ describe('a member of a cohort', () => {
     });
     expect(outcome).toBe('outcome-changed');
     const [change] = report.changes ?? [];
-    expect(change).toMatchObject({ nodeId: 'n', pointer: '/decisions/0/decision' });
+    expect(change).toMatchObject({ ...AT, pointer: '/decisions/0/decision' });
     expect(change?.before).not.toBe(change?.after);
   });
 
@@ -127,7 +154,7 @@ describe('a member of a cohort', () => {
     expect(outcome).toBe('outcome-changed');
     expect(report.changes).toEqual([
       {
-        ...{ nodeId: 'n', pointer: '/decisions' },
+        ...{ ...AT, visit: 4_990, pointer: '/decisions' },
         before: expect.stringMatching(/^"SHA-256 [0-9a-f]{64}"$/) as string,
         after: expect.stringMatching(/^"SHA-256 [0-9a-f]{64}"$/) as string,
       },
@@ -141,7 +168,7 @@ describe('a member of a cohort', () => {
     });
     expect([outcome, report.changes]).toEqual([
       'outcome-changed',
-      [{ nodeId: 'n', pointer: '/status', before: '"completed"' }],
+      [{ ...AT, visit: 2, pointer: '/status', before: '"completed"' }],
     ]);
   });
 
@@ -168,26 +195,62 @@ describe('a member of a cohort', () => {
     expect(report.before).toMatchObject({ status: 'completed' });
   });
 
-  it('whose log has a gap is not compared', async () => {
-    const [first, , ...rest] = visits(A, 2, () => goes(true));
-    const a = first ? [first, ...rest] : [];
-    const { outcome } = await verdict({
-      ...{ a, b: visits(B, 2, () => goes(true)) },
-      head: ({ runId }) => (runId === A.runId ? { nextSequence: 6 } : {}),
-    });
-    expect(outcome).toBe('not-compared');
+  it('whose log, or that of its source, is not there as a whole lacks its source; one that has not ended is looked at again', async () => {
+    const a = visits(A, 2, () => goes(true));
+    const given = (head: Partial<Head>) =>
+      verdict({
+        ...{ a, b: visits(B, 2, () => goes(true)) },
+        head: ({ runId }) => (runId === A.runId ? head : {}),
+      });
+    await expect(given({ nextSequence: 7 })).rejects.toMatchObject({ code: 'history_missing' });
+    await expect(given({ closed: false })).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 
-  it('that ends otherwise is known to, however long its log is', async () => {
-    const ends = async (status: Head['status']) =>
+  it('that ends otherwise is told so, however long its log is: in its status, and in values that hold no id', async () => {
+    const ends = (of: Partial<Head>, otherwise: Partial<Head>) =>
       verdict({
         ...{ a: streamed(A), b: streamed(B) },
-        head: ({ runId }) => (runId === B.runId ? { status } : {}),
+        head: ({ runId }) => (runId === B.runId ? otherwise : of),
       });
-    expect(await ends('failed')).toMatchObject({ outcome: 'failed' });
-    expect(await ends('cancelled')).toMatchObject({
-      outcome: 'outcome-changed',
+    expect(await ends({}, { status: 'failed' })).toMatchObject({ outcome: 'failed' });
+    expect(await ends({}, { status: 'cancelled' })).toMatchObject({
+      outcome: 'not-compared',
       report: { changes: [{ pointer: '/status', before: '"completed"', after: '"cancelled"' }] },
+    });
+    const puts = (variables: object) => ({ snapshot: { ...EMPTY_RUN, variables } }) as never;
+    const call = (letter: string) => `of call-${letter.repeat(27)}`;
+    const other = await ends(puts({ v: 1, id: call('a') }), puts({ v: 2, id: call('b') }));
+    expect(other.report.changes).toEqual([{ pointer: '/variables/v', before: '1', after: '2' }]);
+  });
+
+  it('whose record lacked what a call of it needed has no source', async () => {
+    const lacking = (run: RunRow, error: object | undefined) => {
+      const told: [string, object][] = [
+        ['node.started', { attempt: 0 }],
+        ['agent.toolCalled', { callId: 'c', toolName: 't', inputs: {} }],
+        ['agent.toolReturned', { callId: 'c', toolName: 't', ...(error ? { error } : {}) }],
+        ['node.completed', { outputs: {} }],
+      ];
+      const rows = rowsOf(
+        run,
+        told.map(([, payload]) => JSON.stringify(payload)),
+      );
+      return rows.map((row, at) => ({ ...row, type: told[at]?.[0] ?? '' }));
+    };
+    const error = { code: 'replay_source_missing', message: 'x'.repeat(1_000) };
+    const { outcome } = await verdict({ a: lacking(A, undefined), b: lacking(B, error) });
+    expect(outcome).toBe('source-missing');
+  });
+
+  it('that was asked with another prompt, and did the same, is the same', async () => {
+    const asked = (run: RunRow, hash: string) => {
+      const [started, ...rest] = visits(run, 1, () => goes(true));
+      const [prompt] = rowsOf(run, [JSON.stringify({ hash })], 'prompt.composed');
+      const rows = [started, prompt && { ...prompt, key: 'prompt' }, ...rest];
+      return rows.flatMap((row, sequence) => (row ? [{ ...row, sequence }] : []));
+    };
+    expect(await verdict({ a: asked(A, 'one'), b: asked(B, 'two') })).toMatchObject({
+      ...{ outcome: 'same', report: { before: { status: 'completed' } } },
     });
   });
 
@@ -201,7 +264,36 @@ describe('a member of a cohort', () => {
 
   it('is compared no further once whoever compares is to end', async () => {
     const a = visits(A, 600, () => goes(true));
+    const ends = new AbortController();
+    const read = verdict({
+      a,
+      b: a,
+      signal: ends.signal,
+      read: () => ends.abort(new Error('Ends.')),
+    });
+    await expect(read).rejects.toThrow('Ends.');
     const gone = AbortSignal.abort(new Error('The worker ends.'));
     await expect(verdict({ a, b: a, signal: gone })).rejects.toThrow('The worker ends.');
+  });
+
+  it('has its turn after those before it, whatever becomes of them; who is to end waits for none', async () => {
+    const rows = { a: visits(A, 1, () => goes(true)), b: visits(B, 1, () => goes(true)) };
+    const { verdicts, of } = parts(rows);
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const order: string[] = [];
+    const first = verdicts.of(of(() => held)).finally(() => order.push('first'));
+    const second = verdicts.of(of(() => Promise.reject(new Error('A fault.'))));
+    const third = verdicts.of(of()).finally(() => order.push('third'));
+    const ends = new AbortController();
+    const leaving = verdicts.of(of(), ends.signal);
+    ends.abort(new Error('Ends.'));
+    await expect(leaving).rejects.toThrow('Ends.');
+    expect(order).toEqual([]);
+    goOn();
+    await expect(second).rejects.toThrow('A fault.');
+    expect((await third).outcome).toBe('same');
+    await first;
+    expect(order).toEqual(['first', 'third']);
   });
 });
