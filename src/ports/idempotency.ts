@@ -7,7 +7,7 @@ export interface IdempotencyClaim {
   readonly key: string;
   /** SHA-256 of the canonical body. */
   readonly requestDigest: string;
-  /** The key of whose data is asked for: digest and answer are kept under it. */
+  /** The key of whose data is asked for: of a new claim digest and answer are kept under it. */
   readonly subjectKey?: string;
 }
 
@@ -26,22 +26,35 @@ export type ClaimOutcome =
       readonly boundTo?: string;
     }
   | { readonly kind: 'replay'; readonly response: StoredResponse }
+  /** Answered, under a key that is destroyed. `runId`: of the run that was accepted. */
+  | { readonly kind: 'erased'; readonly runId?: string }
   | { readonly kind: 'mismatch' }
-  | { readonly kind: 'in-flight'; readonly retryAfterSeconds: number };
+  | {
+      readonly kind: 'in-flight';
+      readonly retryAfterSeconds: number;
+      /** Of an acceptance. */
+      readonly runId?: string;
+    };
 
 /** Layer 1 (idempotency.md §Layer 1) for operations other than the acceptance of a run. */
 export interface IdempotencyStore {
-  /** What the key holds for a request already, without claiming anything: an answer, another body, or a run. */
+  /**
+   * What the key holds for a request already, without claiming anything: an answer, another body, or a run. Whose data is
+   * asked for need not be known: the record says it.
+   */
   find(
     tenant: string,
     claim: IdempotencyClaim,
   ): Promise<
-    | Extract<ClaimOutcome, { kind: 'replay' | 'mismatch' }>
+    | Extract<ClaimOutcome, { kind: 'replay' | 'erased' | 'mismatch' }>
     | { readonly kind: 'accepted'; readonly runId: string }
     | undefined
   >;
   claim(tenant: string, claim: IdempotencyClaim, leaseMs: number): Promise<ClaimOutcome>;
-  /** Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim. */
+  /**
+   * Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim, or where the claim's subject was
+   * erased.
+   */
   complete(
     tenant: string,
     claim: IdempotencyClaim,

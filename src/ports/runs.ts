@@ -108,6 +108,8 @@ export interface OverviewQuery {
 
 /** As of a claim; a run that was inserted comes back as its row. */
 export type AcceptOutcome =
+  /** Its session has another subject than the run, or has got one since it was asked. Nothing is claimed. */
+  | { readonly kind: 'session-changed' }
   | Exclude<ClaimOutcome, { kind: 'claimed' }>
   | (Extract<ClaimOutcome, { kind: 'claimed' }> & { readonly inserted?: RunRow });
 

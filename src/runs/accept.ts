@@ -2,17 +2,25 @@
 // Temporal is asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database,
 // where the key is new: claim and insert, note the start, keep the answer; without a key the first two.
 import type { JsonValue } from '../rules/json.ts';
+import { codeOf, HostError, type ErrorCode } from '../rules/errors.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { IdempotencyClaim, StoredResponse } from '../ports/idempotency.ts';
+import type { ClaimOutcome, IdempotencyClaim } from '../ports/idempotency.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 import { configurableWarnings } from './configurable-warnings.ts';
 import type { RunsDeps } from './deps.ts';
 import { goneRun } from './find.ts';
 import { buildRunInput } from './input.ts';
-import { claimOf, refusedClaim, type Asked, type Once, type Telling } from './once.ts';
+import {
+  CLAIM_LEASE_MS,
+  claimOf,
+  refusedClaim,
+  type Asked,
+  type Once,
+  type Telling,
+} from './once.ts';
 import type { RunRequest } from './request.ts';
 import { startNew, startRun } from './start.ts';
 
@@ -22,13 +30,13 @@ export interface AcceptRequest {
   readonly make?: () => NewRun;
   /** Of a new row, before it is accepted; throws what it is refused with. */
   readonly before?: (run: NewRun) => Promise<void>;
-  /** Of what `make` makes: the run that it is made from has it. */
-  readonly subjectKey?: string | undefined;
   /** Absent: this asker has no keys. */
-  readonly once?: {
-    readonly asked: Asked;
-    readonly telling: Pick<Telling<AcceptedRun>, 'told'>;
-  };
+  readonly once?: AcceptOnce;
+}
+
+export interface AcceptOnce {
+  readonly asked: Asked;
+  readonly telling: Pick<Telling<AcceptedRun>, 'told'>;
 }
 
 /** What is known of a run when Temporal has it. */
@@ -46,91 +54,171 @@ type AcceptDeps = Omit<RunsDeps, 'log'> & {
 };
 
 /**
- * Throws the errors of buildRunInput and of a subject's key, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with
- * `details.runId` when the run is accepted but not started yet. No error is kept under a key.
+ * A repeat is known by its key before anything else is asked about it: whatever became of its session, its subject or its
+ * workflow, it is told what its first asker was told. Throws the errors of buildRunInput and of a subject's key,
+ * idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with `details.runId` when the run is accepted but
+ * not started yet. No error is kept under a key.
  */
 export async function acceptRun(
   deps: AcceptDeps,
   caller: Caller,
-  { run, make, subjectKey: given, before, once }: AcceptRequest,
+  request: AcceptRequest,
 ): Promise<Once<AcceptedRun>> {
-  const subjectKey = make ? given : await subjectKeyOf(deps, caller, run);
-  const claim = once && claimOf({ ...once.asked, ...(subjectKey ? { subjectKey } : {}) });
-  const row = make ?? (() => newRun(deps, caller, { run, subjectKey }));
-  const outcome = await claimRow(deps, caller, { make: row, before, claim });
-  if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
-  const { owner } = outcome;
+  const { run, once } = request;
+  // To know its subject takes questions, and may make a key.
+  const mayHaveSubject = run.sessionId !== undefined || run.dataSubject !== undefined;
+  const earlier = once && mayHaveSubject ? await repeated(deps, caller, { once, run }) : undefined;
+  if (earlier) return earlier;
+  let claimed: Claimed;
   try {
-    const data = await startClaimed(deps, caller, { run, outcome });
-    if (!claim) return { data };
-    await deps.stores.idempotency.complete(caller.tenant, claim, owner, once.telling.told(data));
-    return { replayed: false, data };
+    claimed = await claimRow(deps, caller, request);
   } catch (error) {
-    // Released, not forgotten: the run stays tied to its key, and the retry goes on with it. Best effort: a claim that is
-    // not released is taken over when its lease ends.
-    if (claim)
-      await deps.stores.idempotency.release(caller.tenant, claim, owner).catch(() => undefined);
-    throw error;
+    if (OF_KEYS.has(codeOf(error) ?? '')) throw error;
+    // Run and answer stay when the workflow has changed or is gone.
+    const known = once && (await repeated(deps, caller, { once, run }));
+    if (!known) throw error;
+    return known;
   }
+  return claimed.kind === 'claimed'
+    ? startClaimed(deps, caller, { run, once, claimed })
+    : toldBefore(deps, caller, { run, once, claimed });
 }
 
+/**
+ * What was told of the same request before, or the run that was accepted for it, which is started where it is not. Undefined:
+ * it is new. Throws as acceptRun.
+ */
+export async function repeated(
+  deps: AcceptDeps,
+  caller: Caller,
+  { once, run }: { readonly once: AcceptOnce; readonly run: RunRequest },
+): Promise<Once<AcceptedRun> | undefined> {
+  const { idempotency } = deps.stores;
+  const { tenant } = caller;
+  const claim = claimOf(once.asked);
+  const found = claim && (await idempotency.find(tenant, claim));
+  if (!claim || !found) return undefined;
+  if (found.kind === 'mismatch') throw refusedClaim(found);
+  if (found.kind !== 'accepted') return toldBefore(deps, caller, { run, once, claimed: found });
+  const row = await earlierRow(deps, caller, found.runId);
+  const own = ofSubject(claim, row);
+  const claimed = await idempotency.claim(tenant, own, CLAIM_LEASE_MS);
+  if (claimed.kind === 'mismatch' || claimed.kind === 'in-flight') throw refusedClaim(claimed);
+  if (claimed.kind !== 'claimed') return toldBefore(deps, caller, { run, once, claimed });
+  const { owner, runId } = claimed;
+  if (runId === row.runId)
+    return startClaimed(deps, caller, {
+      ...{ run, once, claimed: { kind: 'claimed', owner, row, claim: own, isNew: false } },
+    });
+  // It was given up between two questions.
+  await idempotency.release(tenant, own, owner);
+  throw refusedClaim({ kind: 'in-flight', retryAfterSeconds: 1 });
+}
+
+/** What is said of the record itself. */
+const OF_KEYS: ReadonlySet<string> = new Set<ErrorCode>([
+  ...(['idempotency_key_mismatch', 'idempotency_in_flight'] as const),
+]);
+
 type Claimed =
-  | { readonly kind: 'replay'; readonly response: StoredResponse }
+  | Extract<ClaimOutcome, { kind: 'replay' | 'erased' }>
   | {
       readonly kind: 'claimed';
       readonly owner: string;
-      readonly inserted?: RunRow;
-      /** Of an earlier run: what is to be started is that one. */
-      readonly runId?: string;
-      readonly known?: RunRow;
+      readonly claim: IdempotencyClaim | undefined;
+      readonly row: RunRow;
+      /** False: it was accepted by an earlier try. */
+      readonly isNew: boolean;
     };
 
-interface Making {
-  readonly make: () => NewRun;
-  readonly before: AcceptRequest['before'];
-  readonly claim: IdempotencyClaim | undefined;
-}
+/** How often a run is made again whose session has got a subject meanwhile: it keeps that. */
+const SESSION_TRIES = 2;
 
 async function claimRow(
   deps: AcceptDeps,
   caller: Caller,
-  { make, before, claim }: Making,
+  { run, make, before, once }: AcceptRequest,
 ): Promise<Claimed> {
-  const { idempotency, runs } = deps.stores;
-  let asked: NewRun;
-  let known: RunRow | undefined;
-  try {
-    asked = make();
-  } catch (error) {
-    // An answer stays the answer, and a run that is accepted stays accepted, when the workflow has changed or is gone.
-    const earlier = claim && (await idempotency.find(caller.tenant, claim));
-    if (!earlier) throw error;
-    if (earlier.kind === 'replay') return earlier;
-    if (earlier.kind === 'mismatch') throw refusedClaim(earlier);
-    asked = known = await earlierRow(deps, caller, earlier.runId);
+  for (let tries = 1; ; tries++) {
+    const asked = make ? make() : await newRun(deps, caller, run);
+    await before?.(asked);
+    const claim = once && claimOf(once.asked);
+    const own = claim && ofSubject(claim, asked);
+    const outcome = await deps.stores.runs.accept(asked, own);
+    if (outcome.kind === 'session-changed') {
+      if (tries < SESSION_TRIES) continue;
+      throw new HostError('internal_error', { reason: 'The subject of the session changes.' });
+    }
+    if (outcome.kind === 'mismatch' || outcome.kind === 'in-flight') throw refusedClaim(outcome);
+    if (outcome.kind !== 'claimed') return outcome;
+    const { owner, inserted, runId = '' } = outcome;
+    const row = inserted ?? (await earlierRow(deps, caller, runId));
+    const ofRow = claim && ofSubject(claim, row);
+    return { kind: 'claimed', owner, claim: ofRow, row, isNew: inserted !== undefined };
   }
-  if (!known) await before?.(asked);
-  const outcome = await runs.accept(asked, claim);
-  if (outcome.kind === 'replay') return outcome;
-  if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
-  return { ...outcome, known };
+}
+
+/** What is kept of a request is kept as the run is. */
+function ofSubject(
+  claim: IdempotencyClaim,
+  { subjectKey }: Pick<NewRun, 'subjectKey'>,
+): IdempotencyClaim {
+  return { ...claim, ...(subjectKey === undefined ? {} : { subjectKey }) };
+}
+
+interface Told<Of> {
+  readonly run: RunRequest;
+  readonly once: AcceptOnce | undefined;
+  readonly claimed: Of;
+}
+
+/** The answer that was kept; of one that went with its subject: the same run, as it is now. */
+async function toldBefore(
+  deps: AcceptDeps,
+  caller: Caller,
+  { run, once, claimed }: Told<Extract<Claimed, { kind: 'replay' | 'erased' }>>,
+): Promise<Once<AcceptedRun>> {
+  if (claimed.kind === 'replay') return { replayed: true, kept: claimed.response };
+  if (claimed.runId === undefined || !once) throw new HostError('subject_erased');
+  const row = await earlierRow(deps, caller, claimed.runId);
+  return { replayed: true, kept: once.telling.told(await acceptedRun(deps, { row, run })) };
 }
 
 async function startClaimed(
   deps: AcceptDeps,
-  caller: Caller,
-  { run, outcome }: { run: RunRequest; outcome: Extract<Claimed, { kind: 'claimed' }> },
+  { tenant }: Caller,
+  { run, once, claimed }: Told<Extract<Claimed, { kind: 'claimed' }>>,
+): Promise<Once<AcceptedRun>> {
+  const { idempotency } = deps.stores;
+  const { owner, claim, row, isNew } = claimed;
+  try {
+    const { status } = await (isNew ? startNew(deps, row) : startRun(deps, row));
+    const data = await acceptedRun(deps, { row, run, known: status });
+    if (!claim || !once) return { data };
+    await idempotency.complete(tenant, claim, owner, once.telling.told(data));
+    return { replayed: false, data };
+  } catch (error) {
+    // Released, not forgotten: the run stays tied to its key, and the retry goes on with it. Best effort: a claim that is
+    // not released is taken over when its lease ends.
+    if (claim) await idempotency.release(tenant, claim, owner).catch(() => undefined);
+    throw error;
+  }
+}
+
+interface AcceptedRow {
+  readonly row: RunRow;
+  readonly run: RunRequest;
+  /** Where it is known already. */
+  readonly known?: RunStatus | undefined;
+}
+
+async function acceptedRun(
+  deps: AcceptDeps,
+  { row, run, known }: AcceptedRow,
 ): Promise<AcceptedRun> {
-  const { inserted, known, runId = '' } = outcome;
-  const row = inserted ?? (known?.runId === runId ? known : await earlierRow(deps, caller, runId));
-  const { status } = await (inserted ? startNew(deps, row) : startRun(deps, row));
   const warnings = warningsOf(deps, row, run);
-  return {
-    runId: row.runId,
-    sessionId: row.input.header.sessionId,
-    status: status ?? (await deps.log.head(row))?.status ?? 'pending',
-    warnings,
-  };
+  const status = known ?? (await deps.log.head(row))?.status ?? 'pending';
+  return { runId: row.runId, sessionId: row.input.header.sessionId, status, warnings };
 }
 
 /** Told to the caller and in the log. A key can be anything that a client sends: known secrets are taken out. */
@@ -163,12 +251,10 @@ function subjectKeyOf(
   });
 }
 
-function newRun(
-  deps: AcceptDeps,
-  caller: Caller,
-  { run, subjectKey }: { readonly run: RunRequest; readonly subjectKey: string | undefined },
-): NewRun {
+async function newRun(deps: AcceptDeps, caller: Caller, run: RunRequest): Promise<NewRun> {
   const input = buildRunInput(deps, caller, run);
+  // Last: it may make a key.
+  const subjectKey = await subjectKeyOf(deps, caller, run);
   return {
     runId: input.runId,
     tenant: caller.tenant,

@@ -10,7 +10,7 @@ import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { RunForkRequest } from '../../schemas/types.generated.ts';
-import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
+import { acceptRun, repeated, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { RunsDeps } from './deps.ts';
 import { goneRun } from './find.ts';
 import { newRoot, requireRehearsals } from './input.ts';
@@ -29,8 +29,10 @@ interface Asked {
   readonly asked: RunForkRequest;
 }
 
-export type ForkRequest = Asked &
+export type ForkRequest = Pick<Asked, 'asked'> &
   Pick<AcceptRequest, 'once'> & {
+    /** A repeat does not need it, and is told what it was told when the source is gone. */
+    readonly source: RunRow | (() => Promise<RunRow>);
     /** Of a cohort's fork: its id, which each try to make it has, whose it is, and by which build of the worker. */
     readonly as?: {
       readonly runId: string;
@@ -53,21 +55,18 @@ interface Made {
 export async function forkRun(
   deps: ForkDeps,
   caller: Caller,
-  { source, asked, once, as }: ForkRequest,
+  { source: given, asked, once, as }: ForkRequest,
 ): Promise<Once<AcceptedRun>> {
   // Who makes it may look at all that its source did.
   requireScope(caller, 'runs:read');
-  const fork = await forkOf(deps, caller, { source, asked }).catch(
-    (error: unknown) => error as Error,
-  );
-  const make = (): NewRun => {
-    if (fork instanceof Error) throw fork;
-    return newFork(source, fork, as);
-  };
-  const before = (run: NewRun): Promise<void> => noteFork(deps, caller, { source, run });
-  const { subjectKey } = source;
   const run = { inputs: {}, configurable: {} };
-  return acceptRun(deps, caller, { run, make, subjectKey, before, once });
+  const earlier = once && (await repeated(deps, caller, { once, run }));
+  if (earlier) return earlier;
+  const source = typeof given === 'function' ? await given() : given;
+  const fork = await forkOf(deps, caller, { source, asked });
+  const make = (): NewRun => newFork(source, fork, as);
+  const before = (run: NewRun): Promise<void> => noteFork(deps, caller, { source, run });
+  return acceptRun(deps, caller, { run, make, before, ...(once ? { once } : {}) });
 }
 
 /** From here on what the fork may read stays for as long as it may. */

@@ -9,7 +9,7 @@ import type { Caller } from '../ports/caller.ts';
 import type { IdempotencyClaim, IdempotencyStore, StoredResponse } from '../ports/idempotency.ts';
 
 /** How long in ms one request may hold its claim before another may take it over: above the 5 s of an Update. */
-const CLAIM_LEASE_MS = 15_000;
+export const CLAIM_LEASE_MS = 15_000;
 
 /** What is asked for: by this a repeat is known. */
 export interface Asked {
@@ -81,7 +81,10 @@ export interface OnceRequest<Data> {
   readonly telling: Telling<Data>;
 }
 
-/** Runs `perform` once per key. Throws idempotency_key_mismatch, idempotency_in_flight and what `perform` throws. */
+/**
+ * Runs `perform` once per key. Throws idempotency_key_mismatch, idempotency_in_flight, subject_erased (it was done, and what
+ * was told went with the subject) and what `perform` throws.
+ */
 export async function performOnce<Data>(
   store: IdempotencyStore,
   { caller: { tenant }, asked, telling }: OnceRequest<Data>,
@@ -91,6 +94,7 @@ export async function performOnce<Data>(
   if (!claim) return { data: await perform(NO_BINDING) };
   const outcome = await store.claim(tenant, claim, CLAIM_LEASE_MS);
   if (outcome.kind === 'replay') return { replayed: true, kept: outcome.response };
+  if (outcome.kind === 'erased') throw new HostError('subject_erased');
   if (outcome.kind !== 'claimed') throw refusedClaim(outcome);
   const { owner, boundTo } = outcome;
   const bind = async (found: string): Promise<void> => {

@@ -28,9 +28,9 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
     ...ids('run_id', 'tenant_id', 'event_id', 'key', 'type', 'node_id', 'causation_id'),
     ...{ caused_by: 'ids', block: 'ids', payload: 'sealed' },
   },
-  sessions: { ...ids('tenant_id', 'session_id'), title: 'sealed', tags: 'sealed' },
+  sessions: { ...ids('tenant_id', 'session_id', 'subject'), title: 'sealed', tags: 'sealed' },
   idempotency_records: {
-    ...ids('tenant_id', 'endpoint', 'key_digest', 'owner', 'run_id', 'interrupt_id'),
+    ...ids('tenant_id', 'endpoint', 'key_digest', 'subject_key', 'owner', 'run_id', 'interrupt_id'),
     ...{ request_digest: 'sealed', response_body: 'sealed' },
   },
   effects: {
@@ -43,7 +43,7 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
     ...{ asked: 'host', waits_for: 'host', receipt: 'host' },
   },
   subject_keys: ids('key_id', 'tenant_id', 'subject', 'state', 'wrapped'),
-  subject_runs: ids('run_id', 'tenant_id', 'key_id', 'session_id'),
+  subject_runs: ids('run_id', 'tenant_id', 'key_id'),
   erased_runs: ids('run_id', 'tenant_id', 'erasure_id', 'root', 'pages'),
   host_secrets: ids('name', 'wrapped'),
   encryption_keys: ids('key_id', 'fingerprint'),

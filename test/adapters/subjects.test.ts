@@ -169,9 +169,84 @@ describe.each(DATABASES)('subjects on %s', (_name, open) => {
     const begun = await stores.subjects.beginErasure(TENANT, 'digests', ASKED);
     if (begun.kind !== 'begun') throw new Error('not begun');
     expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
-    await expect
-      .poll(() => stores.idempotency.find(TENANT, claim), HEARD)
-      .toEqual({ kind: 'mismatch' });
+    const erased = { kind: 'erased', runId: run.runId };
+    await expect.poll(() => stores.idempotency.find(TENANT, claim), HEARD).toEqual(erased);
+    // What was asked cannot be compared any more: the caller's key alone says that it is the same.
+    const other = { ...claim, requestDigest: 'another' };
+    expect(await stores.idempotency.claim(TENANT, other, 1_000)).toEqual(erased);
+  });
+
+  // [I113]
+  it('a repeat is compared as the first request was kept, whatever subject it would have now', async () => {
+    const subjectKey = (await stores.subjects.keyFor(TENANT, { subject: 'repeats' })) ?? '';
+    const response = { status: 201, body: { said: 'x' } };
+    for (const [first, later] of [
+      [{}, { subjectKey }],
+      [{ subjectKey }, {}],
+    ]) {
+      const claim = newClaim();
+      const run = newRun(first);
+      const accepted = await stores.runs.accept(run, { ...claim, ...first });
+      if (accepted.kind !== 'claimed') throw new Error(accepted.kind);
+      await stores.idempotency.complete(TENANT, { ...claim, ...first }, accepted.owner, response);
+      const again = { ...claim, ...later };
+      const replay = { kind: 'replay', response };
+      expect(await stores.idempotency.find(TENANT, again)).toEqual(replay);
+      expect(await stores.idempotency.claim(TENANT, again, 1_000)).toEqual(replay);
+      expect(await stores.runs.accept(newRun(later), again)).toEqual(replay);
+      const other = { ...again, requestDigest: 'another' };
+      expect(await stores.idempotency.find(TENANT, other)).toEqual({ kind: 'mismatch' });
+    }
+  });
+
+  // [I114]
+  it('the row of a session decides whose data its runs hold: another subject, or none, comes too late', async () => {
+    const keyFor: Stores['subjects']['keyFor'] = (...asked) => stores.subjects.keyFor(...asked);
+    const [x, y] = [
+      (await keyFor(TENANT, { subject: 'x' })) ?? '',
+      (await keyFor(TENANT, { subject: 'y' })) ?? '',
+    ];
+    const sessionId = newId('session');
+    const inSession = (subjectKey?: string, header = {}, more = {}) => {
+      const run = newRun(subjectKey === undefined ? {} : { subjectKey });
+      const of = { ...run.input.header, sessionId, ...header };
+      return { ...run, input: { ...run.input, header: of, ...more } };
+    };
+    expect(await stores.runs.accept(inSession())).toMatchObject({ kind: 'claimed' });
+    expect(await keyFor(TENANT, { sessionId })).toBeUndefined();
+    expect(await stores.runs.accept(inSession(x))).toMatchObject({ kind: 'claimed' });
+    expect(await keyFor(TENANT, { sessionId })).toBe(x);
+    for (const late of [inSession(), inSession(y)])
+      for (const claim of [undefined, newClaim()]) {
+        expect(await stores.runs.accept(late, claim)).toEqual({ kind: 'session-changed' });
+        expect(await stores.runs.find(TENANT, late.runId)).toBeUndefined();
+        if (claim) expect(await stores.idempotency.find(TENANT, claim)).toBeUndefined();
+      }
+    expect(await stores.runs.accept(inSession(x), newClaim())).toMatchObject({ kind: 'claimed' });
+    // What another run made has the subject of that one: none, of one that was there before.
+    const child = inSession(undefined, { parentRunId: newId('run') });
+    expect(await stores.runs.accept(child)).toMatchObject({ kind: 'claimed' });
+  });
+
+  it('of first runs of a session that are accepted at once one decides', async () => {
+    const keyFor: Stores['subjects']['keyFor'] = (...asked) => stores.subjects.keyFor(...asked);
+    for (let round = 0; round < 5; round++) {
+      const sessionId = newId('session');
+      const keys = await Promise.all(
+        [`a${round}`, `b${round}`].map((subject) => keyFor(TENANT, { subject })),
+      );
+      const outcomes = await Promise.all(
+        [...keys, ...keys].map(async (subjectKey = '') => {
+          const run = newRun({ subjectKey });
+          const header = { ...run.input.header, sessionId };
+          const { kind } = await stores.runs.accept({ ...run, input: { ...run.input, header } });
+          return { kind, subjectKey };
+        }),
+      );
+      const accepted = outcomes.filter(({ kind }) => kind === 'claimed');
+      expect(accepted).toHaveLength(2);
+      expect(new Set(accepted.map(({ subjectKey }) => subjectKey)).size).toBe(1);
+    }
   });
 
   it('content of the run opens while its key is there, and for nobody afterwards', async () => {

@@ -86,6 +86,7 @@ const held = (runId = 'run-waits') => ({
   body: { reason: 'Case 1' },
 });
 const asked = { idempotencyKey: undefined };
+const named = { path: { runId: 'run-waits' }, parameters: asked };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
 const nobody = { path: { agentId: 'nobody' } };
 const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;
@@ -174,11 +175,11 @@ const LEAVES: readonly Leaf[] = [
   leaf(
     FORK_RUN,
     {
-      given: () => ({ ...waiting(), parameters: asked, body: { mode: 'replay' as const } }),
+      given: () => ({ ...named, body: { mode: 'replay' as const } }),
       told: { status: 201, body: { sourceRunId: 'run-waits', fromSeq: 0, mode: 'replay' } },
     },
     {
-      given: () => ({ ...waiting(), parameters: asked, body: { mode: 'branch' as const } }),
+      given: () => ({ ...named, body: { mode: 'branch' as const } }),
       told: 'validation_error',
     },
   ),

@@ -15,6 +15,38 @@ const OF_PLACES = 'test/adapters/content-places.test.ts';
 
 export const OF_ERASURE: readonly Row[] = [
   [
+    113,
+    [
+      'src/adapters/postgres/idempotency-store.ts',
+      'if (keyId === null) return kept === requestDigest;',
+      'if (keyId === null || keyId) return kept === requestDigest;',
+    ],
+    ['test/adapters/subjects.test.ts', 'a repeat is compared as the first request was kept'],
+  ],
+  [
+    113,
+    [
+      'src/runs/accept.ts',
+      'const earlier = once && mayHaveSubject ?',
+      'const earlier = once && !mayHaveSubject ?',
+    ],
+    ['test/runs/accept-subjects.test.ts', 'during an erasure of its subject'],
+  ],
+  [
+    114,
+    [
+      'src/adapters/postgres/session-store.ts',
+      'parentRunId === undefined && input.fork === undefined,',
+      'parentRunId !== undefined && input.fork === undefined,',
+    ],
+    ['test/adapters/subjects.test.ts', 'the row of a session decides'],
+  ],
+  [
+    114,
+    ['src/runs/accept.ts', 'if (tries < SESSION_TRIES) continue;', ''],
+    ['test/runs/accept-subjects.test.ts', 'also where that got one meanwhile'],
+  ],
+  [
     84,
     [SEALED_ROWS, 'return atRest(seal, { place, json: payload, kept });', 'return payload;'],
     [OF_ERASING, 'planted is left'],

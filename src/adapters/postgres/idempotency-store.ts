@@ -8,17 +8,26 @@
 // | pending, lease over | claimed by compare-and-set, with what it is | mismatch   |
 // |                     | bound to: its run or its interrupt          |            |
 // | answered            | replay                                      | mismatch   |
+//
+// What is asked about somebody is kept as a keyed digest: nobody can try what it is of. The record says by which key, so that
+// a repeat is compared under that one, whatever subject it would have today. Once that key is destroyed nothing can be
+// compared: the caller's key alone says that it is the same request, and what was answered is `erased`.
 import { randomUUID } from 'node:crypto';
 import { codeOf } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import type { JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
-import type { SealedDb, SqlValue, Transaction } from './db.ts';
-import { AS_IT_IS, atRest, PLACES, type Opener, type Seal } from './seals.ts';
+import type { Queries, SealedDb, SqlValue } from './db.ts';
+import { atRest, PLACES, type Seal } from './seals.ts';
+
+/** How often a claim is tried that somebody else changes meanwhile. */
+export const CLAIM_TRIES = 3;
 
 interface RecordRow {
   readonly request_digest: string;
+  readonly subject_key: string | null;
+  readonly owner: string;
   readonly lease_until_ms: number;
   readonly run_id: string | null;
   readonly interrupt_id: string | null;
@@ -28,8 +37,8 @@ interface RecordRow {
   readonly now_ms: number;
 }
 
-const READ_RECORD = `SELECT request_digest, lease_until_ms, run_id, interrupt_id, response_status, response_body, created_at_ms,
-    openwop_now_ms() AS now_ms
+const READ_RECORD = `SELECT request_digest, subject_key, owner, lease_until_ms, run_id, interrupt_id, response_status, response_body,
+    created_at_ms, openwop_now_ms() AS now_ms
   FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
 
 /** The key itself is not stored: it is the caller's, of any length, and belongs in no log (idempotency.md §Layer 1). */
@@ -37,35 +46,86 @@ function recordKey(tenant: string, { endpoint, key }: IdempotencyClaim): [string
   return [tenant, endpoint, sha256Hex(`${tenant}:${endpoint}:${key}`)];
 }
 
-/**
- * What is asked about somebody is kept as a keyed digest: nobody can try what it is of. Once the key is destroyed what was
- * asked under it before is another request than any.
- */
-export async function keyedClaim(
+/** Undefined: it was destroyed. */
+async function sealOf(
   { seals }: Pick<SealedDb, 'seals'>,
-  claim: IdempotencyClaim,
-): Promise<{ readonly claim: IdempotencyClaim; readonly seal: Seal | undefined }> {
-  const { subjectKey, requestDigest } = claim;
-  if (subjectKey === undefined) return { claim, seal: undefined };
+  keyId: string,
+): Promise<Seal | undefined> {
   try {
-    const seal = await seals.ofKey(subjectKey);
-    return { claim: { ...claim, requestDigest: seal.digest(requestDigest) }, seal };
+    return await seals.ofKey(keyId);
   } catch (error) {
-    if (codeOf(error) === 'subject_erased') return { claim, seal: undefined };
+    if (codeOf(error) === 'subject_erased') return undefined;
     throw error;
   }
 }
 
-/** What stands against a request (keyedClaim) now, without a claim: undefined where one could be had. */
+/** A request as a new record keeps it. */
+export interface KeptRequest {
+  readonly digest: string;
+  /** By which the digest is made. */
+  readonly subjectKey?: string;
+}
+
+export async function keptRequest(
+  db: Pick<SealedDb, 'seals'>,
+  { subjectKey, requestDigest }: IdempotencyClaim,
+): Promise<KeptRequest> {
+  const seal = subjectKey === undefined ? undefined : await sealOf(db, subjectKey);
+  if (!seal) return { digest: requestDigest };
+  return { digest: seal.digest(requestDigest), subjectKey: seal.keyId };
+}
+
+/** A claim that was left behind, or one that is too old to count. */
+export interface LeftClaim {
+  readonly kind: 'left';
+  readonly owner: string;
+  /** It is as if it had not been there. */
+  readonly isOld: boolean;
+  /** Of an acceptance that was never answered. */
+  readonly runId?: string;
+}
+
+/** What stands against a request, without a claim. Undefined: nothing. */
 export async function standingOf(
   db: SealedDb,
   tenant: string,
   claim: IdempotencyClaim,
-): Promise<ClaimOutcome | undefined> {
+): Promise<Exclude<ClaimOutcome, { kind: 'claimed' }> | LeftClaim | undefined> {
   const [record] = await db.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
-  const open = await db.seals.opener([record?.response_body]);
-  const standing = record && outcomeOf(record, claim, { tenant, open });
-  return typeof standing === 'object' ? standing : undefined;
+  if (!record) return undefined;
+  const { owner, created_at_ms: sinceMs, now_ms: nowMs, lease_until_ms: untilMs } = record;
+  const bound = record.run_id === null ? {} : { runId: record.run_id };
+  if (sinceMs + IDEMPOTENCY_RETENTION_SECONDS * 1000 <= nowMs)
+    return { kind: 'left', owner, isOld: true };
+  if (!(await isSameRequest(db, record, claim))) return { kind: 'mismatch' };
+  if (record.response_status !== null) return answerOf(db, record, { tenant, claim });
+  if (untilMs <= nowMs) return { kind: 'left', owner, isOld: false, ...bound };
+  const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
+  return { kind: 'in-flight', retryAfterSeconds, ...bound };
+}
+
+async function isSameRequest(
+  db: SealedDb,
+  { subject_key: keyId, request_digest: kept }: RecordRow,
+  { requestDigest }: IdempotencyClaim,
+): Promise<boolean> {
+  if (keyId === null) return kept === requestDigest;
+  const seal = await sealOf(db, keyId);
+  return seal === undefined || seal.digest(requestDigest) === kept;
+}
+
+async function answerOf(
+  db: SealedDb,
+  { response_status: status, response_body: kept, run_id: runId }: RecordRow,
+  { tenant, claim }: { readonly tenant: string; readonly claim: IdempotencyClaim },
+): Promise<Exclude<ClaimOutcome, { kind: 'claimed' }>> {
+  const open = await db.seals.opener([kept]);
+  const { text, erasedAtMs } = open(placeOf(tenant, claim), kept ?? 'null');
+  if (erasedAtMs !== undefined) return { kind: 'erased', ...(runId === null ? {} : { runId }) };
+  return {
+    kind: 'replay',
+    response: { status: status ?? 0, body: JSON.parse(text) as JsonValue },
+  };
 }
 
 /**
@@ -75,13 +135,14 @@ export async function standingOf(
 export function insertClaim(first: number): string {
   const value = (index: number): string => `$${first + index}`;
   return `INSERT INTO idempotency_records
-      (tenant_id, endpoint, key_digest, request_digest, owner, run_id, lease_until_ms, created_at_ms)
-    VALUES (${[0, 1, 2, 3, 4, 5].map(value).join(', ')}, openwop_now_ms() + ${value(6)}::bigint, openwop_now_ms())
+      (tenant_id, endpoint, key_digest, request_digest, subject_key, owner, run_id, lease_until_ms, created_at_ms)
+    VALUES (${[0, 1, 2, 3, 4, 5, 6].map(value).join(', ')}, openwop_now_ms() + ${value(7)}::bigint, openwop_now_ms())
     ON CONFLICT DO NOTHING RETURNING 1`;
 }
 
 interface NewClaim {
   readonly claim: IdempotencyClaim;
+  readonly kept: KeptRequest;
   readonly owner: string;
   readonly leaseMs: number;
   readonly runId?: string;
@@ -89,85 +150,83 @@ interface NewClaim {
 
 export function newClaimValues(
   tenant: string,
-  { claim, owner, leaseMs, runId }: NewClaim,
+  { claim, kept, owner, leaseMs, runId }: NewClaim,
 ): SqlValue[] {
-  return [...recordKey(tenant, claim), claim.requestDigest, owner, runId ?? null, leaseMs];
+  const { digest, subjectKey } = kept;
+  return [...recordKey(tenant, claim), digest, subjectKey ?? null, owner, runId ?? null, leaseMs];
 }
 
-interface Claiming {
-  /** As of keyedClaim. */
-  readonly claim: IdempotencyClaim;
-  readonly leaseMs: number;
-  readonly runId?: string;
-  /** Of the key that the claim names. */
-  readonly open: Opener;
-}
-
-/** Claims within a transaction of the caller's. `runId` is noted with a claim that is new. */
-export async function claimRecord(
-  tx: Transaction,
+/**
+ * Takes over a claim that was left behind, by compare-and-set, with what it is bound to: where that is nothing, with what the
+ * new one is. Undefined: somebody else has.
+ */
+async function takeOver(
+  db: Queries,
   tenant: string,
-  { claim, leaseMs, runId, open }: Claiming,
-): Promise<ClaimOutcome> {
-  const id = recordKey(tenant, claim);
-  const owner = randomUUID();
-  const inserted = await tx.query(
-    insertClaim(1),
-    newClaimValues(tenant, { claim, owner, leaseMs, runId }),
+  { claim, left, owner, leaseMs, runId }: ClaimOfLeft,
+): Promise<Claimed | undefined> {
+  const [taken] = await db.query<Pick<RecordRow, 'run_id' | 'interrupt_id'>>(
+    `UPDATE idempotency_records SET owner = $5, lease_until_ms = openwop_now_ms() + $6::bigint, run_id = coalesce(run_id, $7)
+     WHERE ${OWN} AND lease_until_ms <= openwop_now_ms() RETURNING run_id, interrupt_id`,
+    [...recordKey(tenant, claim), left.owner, owner, leaseMs, runId ?? null],
   );
-  if (inserted.length > 0) return { kind: 'claimed', owner };
-  const [record] = await tx.query<RecordRow>(`${READ_RECORD} FOR UPDATE`, id);
-  // Released in between: as if it had not been there.
-  if (!record) return claimRecord(tx, tenant, { claim, leaseMs, runId, open });
-  const standing = outcomeOf(record, claim, { tenant, open });
-  if (standing !== 'fresh' && standing !== 'reclaim') return standing;
-  const bound = standing === 'reclaim' ? bindingOf(record) : {};
-  await tx.query(
-    `UPDATE idempotency_records SET request_digest = $4, owner = $5, lease_until_ms = openwop_now_ms() + $6::bigint,
-       run_id = $7, interrupt_id = $8, response_status = NULL, response_body = NULL,
-       created_at_ms = CASE WHEN $9::boolean THEN created_at_ms ELSE openwop_now_ms() END
-     WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`,
-    [
-      ...id,
-      claim.requestDigest,
-      owner,
-      leaseMs,
-      bound.runId ?? runId ?? null,
-      bound.boundTo ?? null,
-      standing === 'reclaim',
-    ],
-  );
-  return { kind: 'claimed', owner, ...bound };
-}
-
-function bindingOf({ run_id, interrupt_id }: RecordRow): { runId?: string; boundTo?: string } {
+  if (!taken) return undefined;
+  const { run_id: boundRun, interrupt_id: boundTo } = taken;
   return {
-    ...(run_id === null ? {} : { runId: run_id }),
-    ...(interrupt_id === null ? {} : { boundTo: interrupt_id }),
+    ...{ kind: 'claimed', owner },
+    ...(boundRun === null ? {} : { runId: boundRun }),
+    ...(boundTo === null ? {} : { boundTo }),
   };
 }
 
-interface Reading {
-  readonly tenant: string;
-  readonly open: Opener;
+/** Of one that is too old to count nothing stays. Undefined: somebody else has taken it. */
+async function replaceOld(
+  db: Queries,
+  tenant: string,
+  { left, ...fresh }: ClaimOfLeft,
+): Promise<Claimed | undefined> {
+  const { claim, owner, runId } = fresh;
+  await db.query(
+    'DELETE FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3 AND owner = $4',
+    [...recordKey(tenant, claim), left.owner],
+  );
+  const inserted = await db.query(insertClaim(1), newClaimValues(tenant, fresh));
+  if (inserted.length === 0) return undefined;
+  return { kind: 'claimed', owner, ...(runId === undefined ? {} : { runId }) };
 }
 
-function outcomeOf(
-  record: RecordRow,
-  claim: IdempotencyClaim,
-  { tenant, open }: Reading,
-): ClaimOutcome | 'fresh' | 'reclaim' {
-  if (record.created_at_ms + IDEMPOTENCY_RETENTION_SECONDS * 1000 <= record.now_ms) return 'fresh';
-  if (record.request_digest !== claim.requestDigest) return { kind: 'mismatch' };
-  if (record.response_status !== null) {
-    const { text, erasedAtMs } = open(placeOf(tenant, claim), record.response_body ?? 'null');
-    if (erasedAtMs !== undefined) return { kind: 'mismatch' };
-    const body = JSON.parse(text) as JsonValue;
-    return { kind: 'replay', response: { status: record.response_status, body } };
+type ClaimOfLeft = NewClaim & { readonly left: LeftClaim };
+
+/** Undefined: somebody else has come first. */
+export function claimLeft(
+  db: Queries,
+  tenant: string,
+  asked: ClaimOfLeft,
+): Promise<Claimed | undefined> {
+  return asked.left.isOld ? replaceOld(db, tenant, asked) : takeOver(db, tenant, asked);
+}
+
+type Claimed = Extract<ClaimOutcome, { kind: 'claimed' }>;
+
+/** Others change it all the time. */
+export const BUSY: ClaimOutcome = { kind: 'in-flight', retryAfterSeconds: 1 };
+
+async function claimNew(
+  db: SealedDb,
+  tenant: string,
+  asked: Omit<NewClaim, 'owner'>,
+): Promise<ClaimOutcome> {
+  const { claim } = asked;
+  for (let tries = 0; tries < CLAIM_TRIES; tries++) {
+    const fresh = { ...asked, owner: randomUUID() };
+    const inserted = await db.query(insertClaim(1), newClaimValues(tenant, fresh));
+    if (inserted.length > 0) return { kind: 'claimed', owner: fresh.owner };
+    const standing = await standingOf(db, tenant, claim);
+    if (standing && standing.kind !== 'left') return standing;
+    const taken = standing && (await claimLeft(db, tenant, { ...fresh, left: standing }));
+    if (taken) return taken;
   }
-  if (record.lease_until_ms <= record.now_ms) return 'reclaim';
-  const retryAfterSeconds = Math.max(1, Math.ceil((record.lease_until_ms - record.now_ms) / 1000));
-  return { kind: 'in-flight', retryAfterSeconds };
+  return BUSY;
 }
 
 function placeOf(tenant: string, claim: IdempotencyClaim): string {
@@ -180,26 +239,20 @@ const OWN =
 
 export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
   return {
-    async find(tenant, plainClaim) {
-      const { claim } = await keyedClaim(db, plainClaim);
-      const [record] = await db.query<RecordRow>(READ_RECORD, recordKey(tenant, claim));
-      const open = await db.seals.opener([record?.response_body]);
-      const standing = record && outcomeOf(record, claim, { tenant, open });
-      if (!record || standing === 'fresh') return undefined;
-      if (
-        typeof standing === 'object' &&
-        (standing.kind === 'replay' || standing.kind === 'mismatch')
-      )
-        return standing;
-      return record.run_id === null ? undefined : { kind: 'accepted', runId: record.run_id };
+    async find(tenant, claim) {
+      const standing = await standingOf(db, tenant, claim);
+      if (standing?.kind !== 'left' && standing?.kind !== 'in-flight') return standing;
+      const { runId } = standing;
+      return runId === undefined ? undefined : { kind: 'accepted', runId };
     },
-    async claim(tenant, plainClaim, leaseMs) {
-      const { claim, seal } = await keyedClaim(db, plainClaim);
-      const open = seal?.open ?? AS_IT_IS;
-      return db.transaction((tx) => claimRecord(tx, tenant, { claim, leaseMs, open }));
+    async claim(tenant, claim, leaseMs) {
+      return claimNew(db, tenant, { claim, kept: await keptRequest(db, claim), leaseMs });
     },
     async complete(tenant, claim, owner, { status, body }) {
-      const { seal } = await keyedClaim(db, claim);
+      const { subjectKey } = claim;
+      const seal = subjectKey === undefined ? undefined : await sealOf(db, subjectKey);
+      // Of somebody who was erased meanwhile nothing is kept: a repeat goes on with what the claim is bound to.
+      if (subjectKey !== undefined && !seal) return;
       const kept = atRest(seal, { place: placeOf(tenant, claim), json: JSON.stringify(body) });
       await db.query(
         `UPDATE idempotency_records SET response_status = $5, response_body = $6 WHERE ${OWN}`,

@@ -17,13 +17,17 @@ import { keptRow, RUN_COLUMNS, runReader, storedInput, type RunRecord } from './
 import { refOf } from './run-ref.ts';
 import { joinSession, sessionValues } from './session-store.ts';
 import {
-  claimRecord,
+  BUSY,
+  CLAIM_TRIES,
+  claimLeft,
   insertClaim,
-  keyedClaim,
+  keptRequest,
   newClaimValues,
   standingOf,
+  type KeptRequest,
+  type LeftClaim,
 } from './idempotency-store.ts';
-import { AS_IT_IS, atRest, PLACES, type Seal, type Seals } from './seals.ts';
+import { atRest, PLACES, type Seal, type Seals } from './seals.ts';
 
 /** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
 const ACCEPT_LEASE_MS = 15_000;
@@ -31,13 +35,12 @@ const ACCEPT_LEASE_MS = 15_000;
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
     INSERT INTO runs (run_id, tenant_id, workflow_id, input, tags, created_at_ms, workflow_name, cohort_id, subject_key)
-    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $9::text, $10::text, $21::text FROM claim
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $8::text, $9::text, $20::text FROM claim
   ),
   held AS (
-    INSERT INTO subject_runs (run_id, tenant_id, key_id, session_id)
-    SELECT $1, $2, $21, $8 FROM claim WHERE $21 IS NOT NULL
+    INSERT INTO subject_runs (run_id, tenant_id, key_id) SELECT $1, $2, $20 FROM claim WHERE $20 IS NOT NULL
   ),
-  ${joinSession(11)}
+  ${joinSession(10)}
   INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
     last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
   SELECT $1, $2, $3, $6, 'pending', false, 0, 0, '', 0, '', $7::integer, 'null', 'null' FROM session
@@ -55,8 +58,9 @@ export async function sealOfNew(
   });
 }
 
-/** SQLSTATE of the schema: the key is being destroyed. */
+/** SQLSTATE of the schema: the key is being destroyed, and the session has another subject. */
 const KEY_CLOSED = 'OW001';
+const SESSION_CHANGED = 'OW002';
 
 /** For the statement that inserts a run. */
 export function refusedKey(error: unknown): never {
@@ -78,12 +82,10 @@ export function runValues(run: NewRun, seal: Seal | undefined): SqlValue[] {
     storedTags(run, seal),
     run.createdAtMs,
     run.input.translateVersion,
-    run.input.header.sessionId,
     // No column can hold a NUL.
     run.input.definition.name.replaceAll('\0', ''),
     run.input.fork?.cohortId ?? null,
     ...sessionValues(run, seal),
-    run.subjectKey ?? null,
   ];
 }
 
@@ -109,7 +111,7 @@ async function readRun(db: Db, tenant: string, runId: string): Promise<RunRecord
 }
 
 /** Of a cohort's fork: a member that is stopped, or has come to its end, gets none. Whoever ends it waits, or comes first. */
-const OF_OPEN_MEMBER = `SELECT 1 FROM cohort_members WHERE cohort_id = $10 AND tenant_id = $2 AND fork_run_id = $1
+const OF_OPEN_MEMBER = `SELECT 1 FROM cohort_members WHERE cohort_id = $9 AND tenant_id = $2 AND fork_run_id = $1
   AND stop IS NULL AND outcome IS NULL FOR SHARE`;
 
 /** Throws run_state_conflict: it is a fork that its cohort does not want any more. */
@@ -124,53 +126,65 @@ async function insertRun(queries: Queries, run: NewRun, seal: Seal | undefined):
 interface Sealed {
   readonly run: NewRun;
   readonly seal: Seal | undefined;
+  readonly claim: IdempotencyClaim;
+  readonly kept: KeptRequest;
 }
 
 /** Claim and run in one statement, which is a transaction and one trip. Undefined where somebody has the key. */
 async function acceptNew(
   db: SealedDb,
-  { run, seal }: Sealed,
-  claim: IdempotencyClaim,
+  { run, seal, ...asked }: Sealed,
 ): Promise<AcceptOutcome | undefined> {
   const owner = randomUUID();
   const values = runValues(run, seal);
   const inserting = db.query(`WITH claim AS (${insertClaim(values.length + 1)}), ${INSERT_RUN}`, [
     ...values,
-    ...newClaimValues(run.tenant, { claim, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
+    ...newClaimValues(run.tenant, { ...asked, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
   ]);
   const inserted = await inserting.catch(refusedKey);
   return inserted.length > 0 ? { kind: 'claimed', owner, inserted: rowOf(run) } : undefined;
 }
 
-/** Of a key that somebody has: what was answered or is under way, else a claim that was left behind is taken over. */
-async function acceptAgain(
+/** A claim that was left behind goes on with its run; of one that is too old there is none. Undefined: somebody else has it. */
+function acceptLeft(
   db: SealedDb,
-  { run, seal }: Sealed,
-  claim: IdempotencyClaim,
-): Promise<AcceptOutcome> {
-  const standing = await standingOf(db, run.tenant, claim);
-  if (standing) return standing;
-  const open = seal?.open ?? AS_IT_IS;
+  { run, seal, ...asked }: Sealed,
+  left: LeftClaim,
+): Promise<AcceptOutcome | undefined> {
   return db.transaction(async (tx) => {
     const { tenant, runId } = run;
-    const outcome = await claimRecord(tx, tenant, { claim, leaseMs: ACCEPT_LEASE_MS, runId, open });
-    return outcome.kind === 'claimed' && outcome.runId === undefined
-      ? { ...outcome, inserted: await insertRun(tx, run, seal) }
-      : outcome;
+    const fresh = { ...asked, owner: randomUUID(), leaseMs: ACCEPT_LEASE_MS, runId };
+    const taken = await claimLeft(tx, tenant, { ...fresh, left });
+    return taken?.runId === runId ? { ...taken, inserted: await insertRun(tx, run, seal) } : taken;
   });
+}
+
+async function acceptClaimed(db: SealedDb, sealed: Sealed): Promise<AcceptOutcome> {
+  const { run, claim } = sealed;
+  for (let tries = 0; tries < CLAIM_TRIES; tries++) {
+    const accepted = await acceptNew(db, sealed);
+    if (accepted) return accepted;
+    // Of a key that somebody has: what was answered or is under way, else what was left behind.
+    const standing = await standingOf(db, run.tenant, claim);
+    if (standing && standing.kind !== 'left') return standing;
+    const taken = standing && (await acceptLeft(db, sealed, standing));
+    if (taken) return taken;
+  }
+  return BUSY;
 }
 
 export function createRunStore(db: SealedDb): RunStore {
   return {
     ref: refOf,
-    async accept(run, plainClaim) {
+    async accept(run, claim) {
       const seal = await sealOfNew(db.seals, run);
-      if (!plainClaim) {
-        return { kind: 'claimed', owner: '', inserted: await insertRun(db, run, seal) };
+      try {
+        if (!claim) return { kind: 'claimed', owner: '', inserted: await insertRun(db, run, seal) };
+        return await acceptClaimed(db, { run, seal, claim, kept: await keptRequest(db, claim) });
+      } catch (error) {
+        if (!(error instanceof SqlError) || error.sqlState !== SESSION_CHANGED) throw error;
+        return { kind: 'session-changed' };
       }
-      const { claim } = await keyedClaim(db, plainClaim);
-      const sealed = { run, seal };
-      return (await acceptNew(db, sealed, claim)) ?? acceptAgain(db, sealed, claim);
     },
     async markStarted({ tenant, runId }, temporalRunId) {
       const [started] = await db.query<{ status: string | null }>(

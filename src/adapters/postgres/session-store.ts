@@ -37,18 +37,17 @@ interface RunRecord {
 
 /** Puts an accepted run (sessionValues, from `$first` on) into its session where the CTE `claim` has a row. */
 export function joinSession(first: number): string {
-  const [run, tenant, session, created, parent, node, root, call, title, tags] = Array.from(
-    { length: 10 },
-    (_, index) => `$${first + index}`,
-  );
+  const [run, tenant, session, created, parent, node, root, call, title, tags, key, asked] =
+    Array.from({ length: 12 }, (_, index) => `$${first + index}`);
   return `session AS (
     SELECT openwop_join_session(ROW(${run}::text, ${tenant}::text, ${session}::text, ${created}::bigint, ${parent}::text,
-      ${node}::text, ${root}::text, ${call}::text)::session_runs, ${title}::text, ${tags}::text[]) FROM claim
+      ${node}::text, ${root}::text, ${call}::text)::session_runs, ${title}::text, ${tags}::text[], ${key}::text,
+      ${asked}::boolean) FROM claim
   )`;
 }
 
 export function sessionValues(
-  { runId, tenant, input, createdAtMs, sessionTitle }: NewRun,
+  { runId, tenant, input, createdAtMs, sessionTitle, subjectKey }: NewRun,
   seal: Seal | undefined,
 ): SqlValue[] {
   const { sessionId, parentRunId, parentNodeId, correlationId, causationId } = input.header;
@@ -59,6 +58,8 @@ export function sessionValues(
     ...[parentRunId ?? null, storable(parentNodeId) ?? null, correlationId, causationId ?? null],
     sessionTitle === undefined ? null : stored(sessionTitle),
     (input.tags ?? []).map(stored),
+    subjectKey ?? null,
+    parentRunId === undefined && input.fork === undefined,
   ];
 }
 

@@ -127,12 +127,11 @@ async function subjectOfSession(
   tenant: string,
   sessionId: string,
 ): Promise<string | undefined> {
-  const [row] = await db.query<{ subject: string }>(
-    `SELECT k.subject FROM subject_runs s JOIN subject_keys k ON k.key_id = s.key_id
-     WHERE s.tenant_id = $1 AND s.session_id = $2 LIMIT 1`,
+  const [row] = await db.query<{ subject: string | null }>(
+    'SELECT subject FROM sessions WHERE tenant_id = $1 AND session_id = $2',
     [tenant, sessionId],
   );
-  return row?.subject;
+  return row?.subject ?? undefined;
 }
 
 /** Of several that make the first key of a subject at once one does; who reads it sees the row of the other. */

@@ -153,6 +153,8 @@ CREATE TABLE sessions (
   title text,
   -- Of its runs, each once, the earliest first; at most 100.
   tags text[] NOT NULL,
+  -- Whose data its runs hold, from the first run that named somebody on: the pseudonym.
+  subject text,
   created_at_ms bigint NOT NULL,
   last_activity_ms bigint NOT NULL,
   PRIMARY KEY (tenant_id, session_id)
@@ -176,23 +178,34 @@ CREATE INDEX session_runs_by_parent ON session_runs (tenant_id, parent_run_id, c
 CREATE INDEX session_runs_by_root ON session_runs (tenant_id, correlation_id, created_at_ms, run_id)
   WHERE parent_run_id IS NOT NULL;
 
--- Puts a run into its session, which is made where it is not there yet. Called by the accepting statement.
-CREATE FUNCTION openwop_join_session(run session_runs, title text, tags text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- Puts a run into its session, which is made where it is not there yet. Called by the accepting statement. A run that another
+-- run made (`is_asked` is false) has the subject of that one; any other has that of its session, which this row decides: of
+-- several that are accepted at once the first, and the others fail here.
+CREATE FUNCTION openwop_join_session(run session_runs, title text, tags text[], subject_key text, is_asked boolean)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  own text := (SELECT k.subject FROM subject_keys k WHERE k.key_id = openwop_join_session.subject_key);
+  decided text;
 BEGIN
   INSERT INTO session_runs SELECT run.* ON CONFLICT DO NOTHING;
-  INSERT INTO sessions AS s (tenant_id, session_id, title, tags, created_at_ms, last_activity_ms)
+  INSERT INTO sessions AS s (tenant_id, session_id, title, tags, subject, created_at_ms, last_activity_ms)
   VALUES (run.tenant_id, run.session_id, openwop_join_session.title,
     (SELECT coalesce(array_agg(tag ORDER BY at), '{}') FROM (
        SELECT tag, min(at) AS at FROM unnest(openwop_join_session.tags) WITH ORDINALITY AS t (tag, at)
        GROUP BY tag ORDER BY min(at) LIMIT 100) kept),
-    run.created_at_ms, run.created_at_ms)
+    own, run.created_at_ms, run.created_at_ms)
   ON CONFLICT (tenant_id, session_id) DO UPDATE SET
     title = coalesce(s.title, excluded.title),
     tags = (SELECT coalesce(array_agg(tag ORDER BY at), '{}') FROM (
       SELECT tag, min(at) AS at FROM unnest(s.tags || excluded.tags) WITH ORDINALITY AS t (tag, at)
       GROUP BY tag ORDER BY min(at) LIMIT 100) kept),
+    subject = coalesce(s.subject, excluded.subject),
     created_at_ms = least(s.created_at_ms, excluded.created_at_ms),
-    last_activity_ms = greatest(s.last_activity_ms, excluded.last_activity_ms);
+    last_activity_ms = greatest(s.last_activity_ms, excluded.last_activity_ms)
+  RETURNING s.subject INTO decided;
+  IF is_asked AND decided IS DISTINCT FROM own THEN
+    RAISE EXCEPTION 'the session has another subject' USING ERRCODE = 'OW002';
+  END IF;
 END $$;
 
 -- What was said in sessions (seed 000 §G): of each message the place in the feed of the first row that says it. An index of
@@ -323,6 +336,8 @@ CREATE TABLE idempotency_records (
   endpoint text NOT NULL,
   key_digest text NOT NULL,
   request_digest text NOT NULL,
+  -- By which the digest is made, where somebody's data was asked for.
+  subject_key text,
   owner text NOT NULL,
   lease_until_ms bigint NOT NULL,
   run_id text,
@@ -631,11 +646,9 @@ CREATE UNIQUE INDEX subject_keys_alive ON subject_keys (tenant_id, subject) WHER
 CREATE TABLE subject_runs (
   run_id text PRIMARY KEY,
   tenant_id text NOT NULL,
-  key_id text NOT NULL,
-  session_id text NOT NULL
+  key_id text NOT NULL
 );
 CREATE INDEX subject_runs_of_key ON subject_runs (key_id, run_id);
-CREATE INDEX subject_runs_of_session ON subject_runs (tenant_id, session_id);
 
 -- No run begins under a key that is being destroyed: the statement that accepts it waits for the other, or fails here.
 CREATE FUNCTION openwop_hold_subject() RETURNS trigger LANGUAGE plpgsql AS $$

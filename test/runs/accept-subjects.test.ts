@@ -1,0 +1,202 @@
+// A run is accepted once per key whatever became of its session and its subject, and has the subject of its session, also
+// where that got one while the run was being made (idempotency.md §Layer 1, architecture §10.1).
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createModels } from '../../src/adapters/models/index.ts';
+import { openStores } from '../../src/adapters/postgres/index.ts';
+import { KEY_HELD_MS } from '../../src/adapters/postgres/subject-keys.ts';
+import { codeOf, HostError } from '../../src/rules/errors.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+import { acceptRun, type AcceptedRun, type AcceptOnce } from '../../src/runs/accept.ts';
+import { forkRun } from '../../src/runs/fork.ts';
+import type { RunRequest } from '../../src/runs/request.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import { batchAfter, entry, headOf, newId } from '../contract/given.ts';
+import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
+import { chain, node } from '../support/definitions.ts';
+import { silentLogger } from '../support/log-parts.ts';
+import { patient } from '../support/machine.ts';
+
+const CALLER = {
+  ...{ tenant: 'default', subject: subjectOf('api-key', 'default', 'tester') },
+  scopes: ['runs:read', 'runs:create'],
+};
+const NOOP = chain('noop', [node('only', 'core.noop')]);
+const MASTER = { id: 'k', key: new Uint8Array(randomBytes(32)) };
+/** A process hears a moment later that a key is gone. */
+const HEARD = { timeout: patient(4 * KEY_HELD_MS) };
+
+let stores: Stores;
+beforeAll(async () => {
+  const [, open] = (await databaseTwins()).at(-1) as DatabaseTwin;
+  stores = await openStores({
+    database: await open(),
+    ...{ logger: silentLogger, masterKeys: [MASTER] },
+  });
+});
+afterAll(() => stores.close());
+
+type Deps = Parameters<typeof acceptRun>[0];
+
+function deps(more: Partial<Deps> = {}): Deps {
+  return {
+    stores,
+    log: { head: (run) => stores.log.head(run), endUnstarted: async () => false },
+    engine: {
+      start: async (input) => ({ temporalRunId: `t-${input.runId}` }),
+      send: async () => ({ bodyDigest: '', status: 'cancelling' }),
+      childEnded: async () => {},
+      ping: async () => {},
+    },
+    catalog: { definition: () => NOOP, agent: () => undefined },
+    models: createModels({}),
+    redactor: { json: (value) => value, text: (text) => text },
+    config: { escalation: true },
+    logger: silentLogger,
+    ...more,
+  };
+}
+
+const request = (more: Partial<RunRequest>): RunRequest => ({
+  ...{ workflowId: 'noop', inputs: {}, configurable: {}, ...more },
+});
+
+function onceWith(key: string, body = {}): AcceptOnce {
+  return {
+    asked: { endpoint: 'POST /v1/runs', target: [], body, key },
+    telling: { told: ({ runId }: AcceptedRun) => ({ status: 201, body: { runId } }) },
+  };
+}
+
+const told = (once: Awaited<ReturnType<typeof acceptRun>>) =>
+  once.replayed ? once.kept.body : { runId: once.data.runId };
+
+async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
+  return work.then(
+    () => 'nothing thrown',
+    (error: unknown) => codeOf(error),
+  );
+}
+
+async function ended(runId: string): Promise<void> {
+  await stores.log.append({
+    ...batchAfter(await headOf(stores, runId), [entry(runId, 'terminal')]),
+    ...{ closed: true, status: 'completed' as const },
+  });
+}
+
+describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
+  // [I113]
+  it('once a run of a subject has entered its session', async () => {
+    const [sessionId, dataSubject] = [newId('session'), newId('somebody')];
+    const once = onceWith(newId('key'));
+    const first = await acceptRun(deps(), CALLER, { run: request({ sessionId }), once });
+    await acceptRun(deps(), CALLER, { run: request({ sessionId, dataSubject }) });
+    const again = await acceptRun(deps(), CALLER, { run: request({ sessionId }), once });
+    expect([again.replayed, told(again)]).toEqual([true, told(first)]);
+    const other = { ...once, asked: { ...once.asked, body: { another: true } } };
+    expect(
+      await codeThrownBy(acceptRun(deps(), CALLER, { run: request({ sessionId }), once: other })),
+    ).toBe('idempotency_key_mismatch');
+  });
+
+  it('during an erasure of its subject, and after it; and no key is made for that', async () => {
+    const dataSubject = newId('somebody');
+    const run = request({ dataSubject });
+    const once = onceWith(newId('key'));
+    const first = await acceptRun(deps(), CALLER, { run, once });
+    const { runId } = told(first) as { runId: string };
+    await ended(runId);
+    const asked = { asked: { by: 'tester' }, cancelsOpen: false };
+    const begun = await stores.subjects.beginErasure('default', dataSubject, asked);
+    if (begun.kind !== 'begun') throw new Error(begun.kind);
+    const during = await acceptRun(deps(), CALLER, { run, once });
+    expect([during.replayed, told(during)]).toEqual([true, { runId }]);
+    expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
+    await expect
+      .poll(async () => (await stores.runs.find('default', runId))?.erasedAtMs, HEARD)
+      .toBeDefined();
+    const after = await acceptRun(deps(), CALLER, { run, once });
+    expect([after.replayed, told(after)]).toEqual([true, { runId }]);
+    const known = await stores.subjects.beginErasure('default', dataSubject, asked);
+    expect(known.kind).toBe('known');
+  });
+
+  it('of a run that was accepted and never answered, the same run, in whatever session it is now', async () => {
+    const [sessionId, dataSubject] = [newId('session'), newId('somebody')];
+    const once = onceWith(newId('key'));
+    const run = request({ sessionId });
+    const away: Deps['engine'] = {
+      ...deps().engine,
+      start: () => Promise.reject(new HostError('service_unavailable')),
+    };
+    const refused = await acceptRun(deps({ engine: away }), CALLER, { run, once }).catch(
+      (error: unknown) => error as HostError,
+    );
+    expect(refused).toMatchObject({ code: 'service_unavailable' });
+    const { runId } = (refused as HostError).details as { runId: string };
+    await acceptRun(deps(), CALLER, { run: request({ sessionId, dataSubject }) });
+    const again = await acceptRun(deps(), CALLER, { run, once });
+    expect([again.replayed, told(again)]).toEqual([false, { runId }]);
+    expect(told(await acceptRun(deps(), CALLER, { run, once }))).toEqual({ runId });
+  });
+
+  it('of a fork whose source is gone', async () => {
+    const once = onceWith(newId('key'));
+    const first = await acceptRun(deps(), CALLER, { run: request({}), once });
+    const source = () => Promise.reject(new HostError('run_expired'));
+    const forked = (each: AcceptOnce) =>
+      forkRun(deps() as unknown as Parameters<typeof forkRun>[0], CALLER, {
+        ...{ source, asked: { mode: 'replay' as const }, once: each },
+      });
+    const again = await forked(once);
+    expect([again.replayed, told(again)]).toEqual([true, told(first)]);
+    expect(await codeThrownBy(forked(onceWith(newId('key'))))).toBe('run_expired');
+  });
+});
+
+describe('architecture §10.1: a run has the subject of its session', () => {
+  /** Somebody's first run enters the session between the question whose it is and the row. */
+  function meanwhile(sessionId: string, dataSubject: string): Deps {
+    let asked = 0;
+    const subjects: Stores['subjects'] = {
+      ...stores.subjects,
+      async keyFor(...about) {
+        const found = await stores.subjects.keyFor(...about);
+        if (asked++ === 0)
+          await acceptRun(deps(), CALLER, { run: request({ sessionId, dataSubject }) });
+        return found;
+      },
+    };
+    return deps({ stores: { ...stores, subjects } });
+  }
+
+  // [I114]
+  it('also where that got one meanwhile: it is sealed, or refused where it names another', async () => {
+    for (const once of [undefined, onceWith(newId('key'))]) {
+      const [sessionId, dataSubject] = [newId('session'), newId('somebody')];
+      const given = once ? { once } : {};
+      const run = request({ sessionId });
+      const late = await acceptRun(meanwhile(sessionId, dataSubject), CALLER, { run, ...given });
+      const { runId } = told(late) as { runId: string };
+      const { subjectKey } = (await stores.runs.find('default', runId)) ?? {};
+      expect(subjectKey).toBe(await stores.subjects.keyFor('default', { subject: dataSubject }));
+    }
+    const sessionId = newId('session');
+    const other = request({ sessionId, dataSubject: newId('another') });
+    const parts = meanwhile(sessionId, newId('somebody'));
+    expect(await codeThrownBy(acceptRun(parts, CALLER, { run: other }))).toBe('validation_error');
+  });
+
+  it('a bad request makes no key', async () => {
+    const none: Deps['catalog'] = { definition: () => undefined, agent: () => undefined };
+    const dataSubject = newId('somebody');
+    const run = request({ dataSubject });
+    const refused = acceptRun(deps({ catalog: none }), CALLER, { run });
+    expect(await codeThrownBy(refused)).toBe('workflow_not_found');
+    const asked = { asked: { by: 'tester' }, cancelsOpen: false };
+    expect(await stores.subjects.beginErasure('default', dataSubject, asked)).toEqual({
+      kind: 'unknown',
+    });
+  });
+});
