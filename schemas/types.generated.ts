@@ -431,7 +431,7 @@ export interface CohortTotals {
   failed: number;
   'source-missing': number;
   /**
-   * Its log, or that of its source, is too long.
+   * The fork's log, or its source's, is too long to be compared.
    */
   'not-compared': number;
   'not-finished': number;

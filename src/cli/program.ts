@@ -30,9 +30,10 @@ Environment:
 Exit codes:
   ${EXIT.done}    done; of a run that was followed: completed
   ${EXIT.refused}    the host or the network said no; of a run that was followed: failed;
-       of two runs (diff), or of one and its replay (import): they differ; diff: or were not compared to their ends;
+       of one run and its replay (import): they differ;
+       of two runs (diff): they differ, or were not compared to their ends;
        of a cohort (replay) with --fail-on or --wrong: a run came to what --fail-on names, one of --wrong was not
-       righted, or a result is not known (see --permit);
+       righted or is not there, or a result is not known (see --permit);
        of open runs (upgrade-check): this build would break some
   ${EXIT.usage}    the command was not understood, or wants more said
   ${EXIT.waits}    a human is asked (runs follow --until-question)

@@ -1,6 +1,6 @@
 // The gate of `openwop replay`: what a cohort must not come to (--fail-on), and which runs were wrong and must come to
-// something else (--wrong). Both together prove a fix: what was wrong comes out otherwise, and nothing else does. Of the other
-// runs each has to be known: one that could not be compared to its end fails every gate, unless --permit names its outcome.
+// something else (--wrong). Both together prove a fix: what was wrong comes out otherwise, and nothing else does. The result of
+// every other run must be known: one that could not be compared to its end fails each gate, unless --permit names its outcome.
 import { Option, type Command } from 'commander';
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
 import { OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
@@ -16,11 +16,11 @@ const FAILS_ON: Readonly<Record<string, readonly Outcome[]>> = {
   asks: ['asks', 'failed'],
   error: ['failed'],
 };
-/** What the result of a run is known by. A word of a later host is not among them. */
+/** Outcomes that are a result. A word of a later host is not among them. */
 const KNOWN: ReadonlySet<string> = new Set<Outcome>([
   ...(['same', 'diverged', 'outcome-changed', 'failed'] as const),
 ]);
-/** What leaves it open. `diverged`: of a replay, which is ended there. */
+/** Outcomes without a result. `diverged`: of a replay, which is ended there. */
 const MAY_PERMIT = [
   ...(['asks', 'diverged', 'source-missing', 'not-compared', 'not-finished'] as const),
 ];

@@ -3,6 +3,7 @@
 import type { Request } from 'express';
 import type { JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
+import type { RunRow } from '../ports/runs.ts';
 import { requireRun } from '../runs/find.ts';
 import { ID_FIELDS, type IdKind } from '../wire/major.ts';
 import type { FacadeDeps } from './deps.ts';
@@ -32,15 +33,32 @@ export async function readInput(
       return [name, kind ? major.ids.parse(kind, shown, caller) : shown];
     }),
   );
-  const run = about === 'run' ? await requireRun({ stores }, caller, path.runId ?? '') : undefined;
-  const parsed = declaredBody?.parse(body);
-  const parameters = Object.entries(declared).map(([name, parameter]) => [
-    name,
-    readParameter(request, parameter.name ?? name, parameter),
-  ]);
-  return {
-    ...{ caller, major, path, run, body: parsed },
+  const read = (run: RunRow | undefined): Input => ({
+    ...{ caller, major, path, run, body: declaredBody?.parse(body) },
     baseUrl: baseUrlOf(request, config.publicUrl),
-    parameters: Object.fromEntries(parameters) as Record<string, unknown>,
-  };
+    parameters: Object.fromEntries(
+      Object.entries(declared).map(([name, parameter]) => [
+        name,
+        readParameter(request, parameter.name ?? name, parameter),
+      ]),
+    ),
+  });
+  if (about === undefined) return read(undefined);
+  let run: RunRow;
+  try {
+    run = await requireRun({ stores }, caller, path.runId ?? '');
+  } catch (error) {
+    if (about !== 'run-or-repeat' || request.get('Idempotency-Key') === undefined) throw error;
+    return readRepeat(error, () => read(undefined));
+  }
+  return read(run);
+}
+
+/** What cannot be read repeats nothing: then it is said that there is no run. */
+function readRepeat(gone: unknown, read: () => Input): Input {
+  try {
+    return read();
+  } catch {
+    throw gone;
+  }
 }

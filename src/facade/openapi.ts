@@ -59,7 +59,7 @@ function errorsOf(route: Route): readonly ErrorCode[] {
   return [
     ...new Set([
       ...(scopeOf(route.access) ? OF_SCOPE : []),
-      ...(route.about === 'run' ? OF_RUN : []),
+      ...(route.about === undefined ? [] : OF_RUN),
       ...Object.values(route.parameters ?? {}).flatMap(({ errors = [] }) => errors),
       ...(route.errors ?? []),
       ...OF_ALL,

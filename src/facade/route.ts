@@ -53,8 +53,11 @@ export interface Declaration {
   readonly operationId: string;
   readonly summary: string;
   readonly access: Access;
-  /** `run`: about the run of the path, which is found for its caller before anything else is read. */
-  readonly about?: 'run';
+  /**
+   * `run`: about the run of the path, which is found for its caller before anything else is read. `run-or-repeat`: where it is
+   * not, a request with an Idempotency-Key is read all the same, since a repeat is told its first answer.
+   */
+  readonly about?: 'run' | 'run-or-repeat';
   /** Read in this order: the first that is wrong is told. */
   readonly parameters?: Readonly<Record<string, Parameter<unknown>>>;
   readonly body?: Body<unknown>;
@@ -113,7 +116,11 @@ export interface InputOf<Declared extends Declaration> {
   readonly baseUrl: string;
   /** Ids inside. */
   readonly path: { readonly [Name in PathNames<Declared['path']>]: string };
-  readonly run: Declared extends { readonly about: 'run' } ? RunRow : undefined;
+  readonly run: Declared extends { readonly about: 'run' }
+    ? RunRow
+    : Declared extends { readonly about: 'run-or-repeat' }
+      ? RunRow | undefined
+      : undefined;
   readonly parameters: ParametersOf<Declared>;
   readonly body: Declared extends { readonly body: Body<infer Value> } ? Value : undefined;
 }

@@ -5,7 +5,9 @@ export interface IdempotencyClaim {
   /** Routed operation, e.g. `POST /v1/runs`. */
   readonly endpoint: string;
   readonly key: string;
-  /** SHA-256 of the canonical body. */
+  /** Ids of what is asked about. */
+  readonly target: readonly string[];
+  /** SHA-256 of the target and the canonical body. */
   readonly requestDigest: string;
   /** The key of whose data is asked for: of a new claim digest and answer are kept under it. */
   readonly subjectKey?: string;
@@ -36,7 +38,7 @@ export type ClaimOutcome =
       readonly runId?: string;
     };
 
-/** Layer 1 (idempotency.md §Layer 1) for operations other than the acceptance of a run. */
+/** Layer 1 (idempotency.md §Layer 1). A run is accepted with a new claim by RunStore. */
 export interface IdempotencyStore {
   /**
    * What the key holds for a request already, without claiming anything: an answer, another body, or a run. Whose data is
@@ -52,8 +54,8 @@ export interface IdempotencyStore {
   >;
   claim(tenant: string, claim: IdempotencyClaim, leaseMs: number): Promise<ClaimOutcome>;
   /**
-   * Stores a final response (2xx, non-retryable 4xx). No effect when `owner` lost the claim, or where the claim's subject was
-   * erased.
+   * Stores a final response (2xx, non-retryable 4xx), or where the claim's subject was erased that there was one. No effect
+   * when `owner` lost the claim.
    */
   complete(
     tenant: string,

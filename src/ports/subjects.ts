@@ -105,8 +105,8 @@ export interface SubjectStore {
   readonly isAvailable: boolean;
   /**
    * The key that a run is sealed with: of the subject that it names, else of its session's. Made where the subject has none.
-   * Undefined: neither names one. Throws HostError capability_not_provided (not available) and validation_error (the
-   * session is another subject's).
+   * Undefined: neither names one. Throws HostError capability_not_provided (not available), validation_error (the
+   * session is another subject's) and subject_erasing.
    */
   keyFor(
     tenant: string,

@@ -1,9 +1,11 @@
 // Acceptance of a run (architecture §4): one transaction claims the idempotency key and inserts the run row, then
 // Temporal is asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database,
-// where the key is new: claim and insert, note the start, keep the answer; without a key the first two.
+// where the key is new: claim and insert, note the start, keep the answer; without a key the first two. Whoever names a
+// session or a subject asks whether the key is known before, and whose data it is.
 import type { JsonValue } from '../rules/json.ts';
-import { codeOf, HostError, type ErrorCode } from '../rules/errors.ts';
+import { codeOf, HostError, isOutage, type ErrorCode } from '../rules/errors.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
+import type { ForkOf } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { ClaimOutcome, IdempotencyClaim } from '../ports/idempotency.ts';
@@ -47,6 +49,8 @@ export interface AcceptedRun {
   readonly status: RunStatus;
   /** Keys of `configurable` that have no effect; as they may be shown. */
   readonly warnings: readonly RunCreateWarning[];
+  /** Of a fork. */
+  readonly fork?: Pick<ForkOf, 'sourceRunId' | 'fromSeq' | 'mode'>;
 }
 
 type AcceptDeps = Omit<RunsDeps, 'log'> & {
@@ -54,8 +58,8 @@ type AcceptDeps = Omit<RunsDeps, 'log'> & {
 };
 
 /**
- * A repeat is known by its key before anything else is asked about it: whatever became of its session, its subject or its
- * workflow, it is told what its first asker was told. Throws the errors of buildRunInput and of a subject's key,
+ * A repeat is known by its key: whatever became of its session, its subject or its workflow, it is told what its first asker
+ * was told, and once its subject was erased, of the run that was accepted, as it is now. Throws the errors of buildRunInput and of a subject's key,
  * idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with `details.runId` when the run is accepted but
  * not started yet. No error is kept under a key.
  */
@@ -73,7 +77,8 @@ export async function acceptRun(
   try {
     claimed = await claimRow(deps, caller, request);
   } catch (error) {
-    if (OF_KEYS.has(codeOf(error) ?? '')) throw error;
+    const code = codeOf(error);
+    if (code === undefined || OF_KEYS.has(code) || isOutage(code)) throw error;
     // Run and answer stay when the workflow has changed or is gone.
     const known = once && (await repeated(deps, caller, { once, run }));
     if (!known) throw error;
@@ -131,7 +136,7 @@ type Claimed =
       readonly isNew: boolean;
     };
 
-/** How often a run is made again whose session has got a subject meanwhile: it keeps that. */
+/** Tries of a run whose session gets a subject meanwhile: then it keeps that. */
 const SESSION_TRIES = 2;
 
 async function claimRow(
@@ -147,7 +152,7 @@ async function claimRow(
     const outcome = await deps.stores.runs.accept(asked, own);
     if (outcome.kind === 'session-changed') {
       if (tries < SESSION_TRIES) continue;
-      throw new HostError('internal_error', { reason: 'The subject of the session changes.' });
+      throw new HostError('service_unavailable', { reason: 'The subject of the session changes.' });
     }
     if (outcome.kind === 'mismatch' || outcome.kind === 'in-flight') throw refusedClaim(outcome);
     if (outcome.kind !== 'claimed') return outcome;
@@ -218,7 +223,9 @@ async function acceptedRun(
 ): Promise<AcceptedRun> {
   const warnings = warningsOf(deps, row, run);
   const status = known ?? (await deps.log.head(row))?.status ?? 'pending';
-  return { runId: row.runId, sessionId: row.input.header.sessionId, status, warnings };
+  const { header, fork } = row.input;
+  const accepted = { runId: row.runId, sessionId: header.sessionId, status, warnings };
+  return { ...accepted, ...(fork ? { fork } : {}) };
 }
 
 /** Told to the caller and in the log. A key can be anything that a client sends: known secrets are taken out. */

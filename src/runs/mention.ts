@@ -5,7 +5,7 @@ import { jsonBytes, type JsonObject } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import { mentionedAgents } from '../rules/mentions.ts';
 import type { Caller } from '../ports/caller.ts';
-import { acceptRun, type AcceptedRun, type AcceptRequest } from './accept.ts';
+import { acceptRun, repeated, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { Once } from './once.ts';
 
 /** What a message has besides its content: ids and a time. */
@@ -23,6 +23,8 @@ export interface SaidInSession {
 
 interface Mention extends Pick<AcceptRequest, 'once'> {
   readonly said: SaidInSession;
+  /** Throws where the session is not there. A repeat does not need it. */
+  readonly place?: () => Promise<unknown>;
   readonly configurable?: JsonObject;
 }
 
@@ -34,15 +36,19 @@ interface Mention extends Pick<AcceptRequest, 'once'> {
 export async function mention(
   deps: Parameters<typeof acceptRun>[0],
   caller: Caller,
-  { said, once, configurable = {} }: Mention,
+  { said, place, once, configurable = {} }: Mention,
 ): Promise<Once<AcceptedRun>> {
   const { sessionId, content: text, atMs } = said;
+  const asked = { sessionId, inputs: {}, configurable };
+  const earlier = once && (await repeated(deps, caller, { once, run: asked }));
+  if (earlier) return earlier;
+  await place?.();
   if (jsonBytes(text) > CONTENT_BYTES)
     throw new HostError('payload_too_large', { field: '/content', limit: CONTENT_BYTES });
   const [agentId, ...others] = mentionedAgents(text);
   if (agentId === undefined) throw invalid('/content', 'must mention an agent: @ and its agentId');
   if (others.length > 0)
     throw invalid('/content', 'must mention one agent: a message starts one run');
-  const run = { agentId, sessionId, said: { text, atMs }, inputs: {}, configurable };
+  const run = { ...asked, agentId, said: { text, atMs } };
   return acceptRun(deps, caller, { run, once });
 }

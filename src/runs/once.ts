@@ -50,10 +50,16 @@ export function updateIdOf({ endpoint, target, key }: Asked): string {
 
 /** Undefined without a key. */
 export function claimOf(asked: Asked): IdempotencyClaim | undefined {
-  const { endpoint, key, subjectKey } = asked;
+  const { endpoint, target, key, subjectKey } = asked;
   if (key === undefined) return undefined;
   const requestDigest = digestOf(asked);
-  return { endpoint, key, requestDigest, ...(subjectKey === undefined ? {} : { subjectKey }) };
+  return {
+    endpoint,
+    key,
+    target,
+    requestDigest,
+    ...(subjectKey === undefined ? {} : { subjectKey }),
+  };
 }
 
 export function refusedClaim(

@@ -21,10 +21,11 @@ import {
 import { DigestedLog, type FirstDifference } from './digested-log.ts';
 import { pairsByPlace } from './pairs.ts';
 
-/** Rows of each log that are read, pieces of streams among them, and ids that a run mints: one for each fact, and for others. */
+/** Rows of each log that are read, pieces of streams among them. */
 const MAX_ROWS = 1_000_000;
+/** Ids that a run mints: of each event, and of calls, questions, conversations and child runs. */
 const MAX_IDS = 200_000;
-/** Rows read at once at most, and UTF-16 units of JSON that they have more or less: others have their turn after each page. */
+/** Rows of a page at most, and about so many UTF-16 units of JSON: others have their turn after each page. */
 const PAGE_ROWS = 200;
 const PAGE_CHARACTERS = 256 * 1024;
 /** Differences of end states that are looked for: a verdict needs one, a report shows some. */
@@ -100,6 +101,7 @@ async function readWhole(
   { row: run, head }: StandingRun,
   take: (row: LogRow) => boolean,
 ): Promise<boolean> {
+  const { runId } = run;
   let count = 0;
   for (let pageRows = 1; count < head.nextSequence;) {
     signal?.throwIfAborted();
@@ -108,11 +110,12 @@ async function readWhole(
     let read = 0;
     for await (const page of log.rows(run, { after: count - 1, limit: pageRows, pageRows }))
       for (const row of page) {
+        if (row.sequence !== count + read) throw new HostError('history_missing', { runId });
         if (!take(row)) return false;
         characters += row.payload.length;
         read++;
       }
-    if (read === 0) throw new HostError('history_missing', { runId: run.runId });
+    if (read === 0) throw new HostError('history_missing', { runId });
     count += read;
     pageRows = characters > PAGE_CHARACTERS ? Math.ceil(pageRows / 2) : pageRows * 2;
     pageRows = Math.min(PAGE_ROWS, pageRows, head.nextSequence - count);

@@ -46,7 +46,7 @@ export function partialText({
   if (!truncated) return undefined;
   return same
     ? 'Not all steps are shown: there are more than one answer holds.'
-    : 'Not all is compared, or shown: a run is under way, or there is more than one answer holds. What is missing so far is no difference.';
+    : 'Not all is compared, or shown: a run is under way, or there is more than one answer holds. What is missing does not count as a difference.';
 }
 
 /** Why they went apart, whole. A later host may know more causes. */

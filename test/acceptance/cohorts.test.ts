@@ -206,11 +206,12 @@ describe('a cohort', () => {
       divergence: { cause: 'agents', overlay: 'agents', nodeId: 'decide' },
     });
     expect(member?.changes).toContainEqual({
-      ...{ nodeId: 'decide', pointer: '/decisions/0/decision/refund' },
+      ...{ nodeId: 'decide', visit: 1, pointer: '/decisions/0/decision/refund' },
       ...{ before: 'true', after: 'false' },
     });
     expect(member?.changes).toContainEqual({
-      ...{ nodeId: 'gate', pointer: '/status', before: '"completed"', after: '"skipped"' },
+      ...{ nodeId: 'gate', visit: 1, pointer: '/status' },
+      ...{ before: '"completed"', after: '"skipped"' },
     });
     expect([before.inputTokens > 0, after.inputTokens > 0]).toEqual([true, true]);
     await checkInvariants(host, member?.forkRunId ?? '');

@@ -158,6 +158,24 @@ describe.skipIf('missing' in postgres)('architecture §3.7: expiry on a real hos
     expect(await contents()).toBe(before);
   });
 
+  // [I113]
+  it('a repeat of a fork is told its first answer when the source has expired; a fork under another key is 410', async () => {
+    const runId = await endedRun();
+    const forked = (key: string) =>
+      host.api<{ runId: string }>(`/v1/runs/${runId}:fork`, {
+        body: { mode: 'replay' },
+        headers: { 'idempotency-key': key },
+      });
+    const first = await forked('one');
+    expect(first.status).toBe(201);
+    await host.waitFor(first.body.runId, ({ status }) => status === 'completed');
+    expect((await forked('one')).body).toEqual(first.body);
+    const path = `/v1/host/sample/test/runs/${runId}/expire`;
+    expect((await host.api(path, { method: 'POST' })).body).toEqual({ runIds: [runId] });
+    expect(await forked('one')).toMatchObject({ status: 201, body: first.body });
+    expect(await forked('another')).toMatchObject({ status: 410 });
+  });
+
   it('every address of an expired run says 410, and when', async () => {
     const [runId, other] = [await endedRun(), await endedRun()];
     const signedIn = await fetch(`${host.url}/pages/sign-in`, {

@@ -30,7 +30,8 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   },
   sessions: { ...ids('tenant_id', 'session_id', 'subject'), title: 'sealed', tags: 'sealed' },
   idempotency_records: {
-    ...ids('tenant_id', 'endpoint', 'key_digest', 'subject_key', 'owner', 'run_id', 'interrupt_id'),
+    ...ids('tenant_id', 'endpoint', 'key_digest', 'target_digest', 'subject_key'),
+    ...ids('owner', 'run_id', 'interrupt_id'),
     ...{ request_digest: 'sealed', response_body: 'sealed' },
   },
   effects: {

@@ -171,9 +171,35 @@ describe.each(DATABASES)('subjects on %s', (_name, open) => {
     expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
     const erased = { kind: 'erased', runId: run.runId };
     await expect.poll(() => stores.idempotency.find(TENANT, claim), HEARD).toEqual(erased);
-    // What was asked cannot be compared any more: the caller's key alone says that it is the same.
+    // What was asked cannot be compared any more: what it was about can.
     const other = { ...claim, requestDigest: 'another' };
     expect(await stores.idempotency.claim(TENANT, other, 1_000)).toEqual(erased);
+    const elsewhere = { ...claim, target: ['run-of-another'] };
+    expect(await stores.idempotency.claim(TENANT, elsewhere, 1_000)).toEqual({ kind: 'mismatch' });
+  });
+
+  it('a claim that was left behind stays with what it is about when its subject is erased, and is answered then', async () => {
+    const runId = await endedRun(stores, 'left');
+    const subjectKey = (await stores.runs.find(TENANT, runId))?.subjectKey ?? '';
+    const claim = { ...newClaim({ target: [runId] }), subjectKey };
+    const first = await stores.idempotency.claim(TENANT, claim, 60_000);
+    if (first.kind !== 'claimed') throw new Error(first.kind);
+    await stores.idempotency.bind(TENANT, claim, first.owner, 'int-1');
+    await stores.idempotency.release(TENANT, claim, first.owner);
+    const begun = await stores.subjects.beginErasure(TENANT, 'left', ASKED);
+    if (begun.kind !== 'begun') throw new Error(begun.kind);
+    await stores.subjects.destroy(begun.erasure);
+    await expect
+      .poll(async () => (await stores.runs.find(TENANT, runId))?.erasedAtMs, HEARD)
+      .toBeDefined();
+    const elsewhere = { ...newClaim({ target: ['another'] }), key: claim.key };
+    expect(await stores.idempotency.claim(TENANT, elsewhere, 1_000)).toEqual({ kind: 'mismatch' });
+    const again = await stores.idempotency.claim(TENANT, claim, 60_000);
+    if (again.kind !== 'claimed') throw new Error(again.kind);
+    expect(again.boundTo).toBe('int-1');
+    const response = { status: 409, body: { said: 'x' } };
+    await stores.idempotency.complete(TENANT, claim, again.owner, response);
+    expect(await stores.idempotency.claim(TENANT, claim, 60_000)).toEqual({ kind: 'erased' });
   });
 
   // [I113]

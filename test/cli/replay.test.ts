@@ -248,9 +248,12 @@ describe('the gate of openwop replay', () => {
       ['--fail-on', 'divergence', '--permit', 'diverged'],
       'contradict',
     ],
+    ['runs to be righted by no change', ['--wrong', 'run-1'], '--wrong needs a change'],
+    ['by a build alone', ['--build', 'two', '--wrong', 'run-1'], '--wrong needs a change'],
     ['both at once', ['--fail-on', 'asks', '--permit', 'asks'], 'contradict'],
   ])('begins no cohort, exit code 2: %s', async (_what, flags, words) => {
-    const { code, err } = await replay(['same'], ...flags);
+    script(cohort(['same']));
+    const { code, err } = await host.run(['replay', '--workflow', 'desk', ...flags]);
     expect([code, host.asked]).toEqual([2, []]);
     expect(err).toContain(words);
   });

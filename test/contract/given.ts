@@ -74,7 +74,8 @@ export async function startedRun(stores: Stores, over: Partial<NewRun> = {}): Pr
 }
 
 export function newClaim(over: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
-  return { endpoint: 'POST /v1/runs', key: newId('key'), requestDigest: 'sha256:one', ...over };
+  const asked = { endpoint: 'POST /v1/runs', target: [], requestDigest: 'sha256:one' };
+  return { ...asked, key: newId('key'), ...over };
 }
 
 export function entry(runId: string, key: string, over: Partial<NewRow> = {}): NewRow {

@@ -86,7 +86,7 @@ const held = (runId = 'run-waits') => ({
   body: { reason: 'Case 1' },
 });
 const asked = { idempotencyKey: undefined };
-const named = { path: { runId: 'run-waits' }, parameters: asked };
+const named = { path: { runId: 'run-waits' }, run: undefined, parameters: asked };
 const databaseAway = { without: 'database', told: 'service_unavailable' } as const;
 const nobody = { path: { agentId: 'nobody' } };
 const noAgent = { given: () => nobody, told: 'agent_not_found' } as const;

@@ -349,7 +349,7 @@ const ROWS: readonly Row[] = [
     42,
     [
       'src/adapters/postgres/idempotency-store.ts',
-      "if (record.request_digest !== claim.requestDigest) return { kind: 'mismatch' };",
+      "if (!(await isSameRequest(db, record, claim))) return { kind: 'mismatch' };",
       '',
     ],
     [

@@ -3,12 +3,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createModels } from '../../src/adapters/models/index.ts';
-import { openStores } from '../../src/adapters/postgres/index.ts';
+import { openDatabase, storesOn, type OpenDatabase } from '../../src/adapters/postgres/index.ts';
 import { KEY_HELD_MS } from '../../src/adapters/postgres/subject-keys.ts';
 import { codeOf, HostError } from '../../src/rules/errors.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { acceptRun, type AcceptedRun, type AcceptOnce } from '../../src/runs/accept.ts';
 import { forkRun } from '../../src/runs/fork.ts';
+import { claimOf } from '../../src/runs/once.ts';
 import type { RunRequest } from '../../src/runs/request.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { batchAfter, entry, headOf, newId } from '../contract/given.ts';
@@ -27,12 +28,12 @@ const MASTER = { id: 'k', key: new Uint8Array(randomBytes(32)) };
 const HEARD = { timeout: patient(4 * KEY_HELD_MS) };
 
 let stores: Stores;
+let database: OpenDatabase;
 beforeAll(async () => {
   const [, open] = (await databaseTwins()).at(-1) as DatabaseTwin;
-  stores = await openStores({
-    database: await open(),
-    ...{ logger: silentLogger, masterKeys: [MASTER] },
-  });
+  const options = { database: await open(), logger: silentLogger, masterKeys: [MASTER] };
+  database = await openDatabase(options.database, silentLogger);
+  stores = await storesOn(database, options);
 });
 afterAll(() => stores.close());
 
@@ -78,11 +79,25 @@ async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined>
   );
 }
 
-async function ended(runId: string): Promise<void> {
+const ASKED = { asked: { by: 'tester' }, cancelsOpen: false };
+
+/** The subject's one run has ended; until this process has heard of it. */
+async function erased(
+  dataSubject: string,
+  runId: string,
+  during: () => Promise<void> = async () => {},
+): Promise<void> {
   await stores.log.append({
     ...batchAfter(await headOf(stores, runId), [entry(runId, 'terminal')]),
     ...{ closed: true, status: 'completed' as const },
   });
+  const begun = await stores.subjects.beginErasure('default', dataSubject, ASKED);
+  if (begun.kind !== 'begun') throw new Error(begun.kind);
+  await during();
+  expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
+  await expect
+    .poll(async () => (await stores.runs.find('default', runId))?.erasedAtMs, HEARD)
+    .toBeDefined();
 }
 
 describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
@@ -106,23 +121,17 @@ describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
     const once = onceWith(newId('key'));
     const first = await acceptRun(deps(), CALLER, { run, once });
     const { runId } = told(first) as { runId: string };
-    await ended(runId);
-    const asked = { asked: { by: 'tester' }, cancelsOpen: false };
-    const begun = await stores.subjects.beginErasure('default', dataSubject, asked);
-    if (begun.kind !== 'begun') throw new Error(begun.kind);
-    const during = await acceptRun(deps(), CALLER, { run, once });
-    expect([during.replayed, told(during)]).toEqual([true, { runId }]);
-    expect(await stores.subjects.destroy(begun.erasure)).toBe(true);
-    await expect
-      .poll(async () => (await stores.runs.find('default', runId))?.erasedAtMs, HEARD)
-      .toBeDefined();
+    await erased(dataSubject, runId, async () => {
+      const during = await acceptRun(deps(), CALLER, { run, once });
+      expect([during.replayed, told(during)]).toEqual([true, { runId }]);
+    });
     const after = await acceptRun(deps(), CALLER, { run, once });
     expect([after.replayed, told(after)]).toEqual([true, { runId }]);
-    const known = await stores.subjects.beginErasure('default', dataSubject, asked);
+    const known = await stores.subjects.beginErasure('default', dataSubject, ASKED);
     expect(known.kind).toBe('known');
   });
 
-  it('of a run that was accepted and never answered, the same run, in whatever session it is now', async () => {
+  it('of a run that was accepted and never answered, the same run, whatever subject its session has now', async () => {
     const [sessionId, dataSubject] = [newId('session'), newId('somebody')];
     const once = onceWith(newId('key'));
     const run = request({ sessionId });
@@ -139,6 +148,68 @@ describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
     const again = await acceptRun(deps(), CALLER, { run, once });
     expect([again.replayed, told(again)]).toEqual([false, { runId }]);
     expect(told(await acceptRun(deps(), CALLER, { run, once }))).toEqual({ runId });
+  });
+
+  it('when its workflow is gone', async () => {
+    const once = onceWith(newId('key'));
+    const run = request({});
+    const first = await acceptRun(deps(), CALLER, { run, once });
+    const catalog: Deps['catalog'] = { definition: () => undefined, agent: () => undefined };
+    const again = await acceptRun(deps({ catalog }), CALLER, { run, once });
+    expect([again.replayed, told(again)]).toEqual([true, told(first)]);
+  });
+
+  it('and a key that is older than a day makes another run', async () => {
+    const once = onceWith(newId('key'));
+    const run = request({});
+    const first = await acceptRun(deps(), CALLER, { run, once });
+    await database.db.query('UPDATE idempotency_records SET created_at_ms = 1');
+    const later = await acceptRun(deps(), CALLER, { run, once });
+    expect(later.replayed).toBe(false);
+    expect(told(later)).not.toEqual(told(first));
+    expect(told(await acceptRun(deps(), CALLER, { run, once }))).toEqual(told(later));
+  });
+
+  it('and what is kept of a run that is taken up again is kept as the run is', async () => {
+    const dataSubject = newId('somebody');
+    const once = onceWith(newId('key'));
+    const run = request({ dataSubject });
+    const away = { ...deps().engine, start: () => Promise.reject(new HostError('internal_error')) };
+    await acceptRun(deps({ engine: away }), CALLER, { run, once }).catch(() => undefined);
+    await acceptRun(deps(), CALLER, { run, once });
+    const kept = await database.db.query<{ response_body: string }>(
+      'SELECT response_body FROM idempotency_records WHERE response_body IS NOT NULL AND subject_key = $1',
+      [(await stores.subjects.keyFor('default', { subject: dataSubject })) ?? ''],
+    );
+    expect(kept.map(({ response_body: text }) => text.slice(0, 1))).toEqual(['~']);
+  });
+
+  it('of one that was never answered, and erased since, the same run each time', async () => {
+    const dataSubject = newId('somebody');
+    const run = request({ dataSubject });
+    const once = onceWith(newId('key'));
+    const away = { ...deps().engine, start: () => Promise.reject(new HostError('internal_error')) };
+    const refused = acceptRun(deps({ engine: away }), CALLER, { run, once });
+    expect(await codeThrownBy(refused)).toBe('internal_error');
+    const claim = claimOf(once.asked);
+    const found = claim && (await stores.idempotency.find('default', claim));
+    if (found?.kind !== 'accepted') throw new Error(found?.kind);
+    const { runId } = found;
+    await stores.runs.markStarted(stores.runs.ref('default', runId), `t-${runId}`);
+    await erased(dataSubject, runId);
+    for (let times = 0; times < 3; times++)
+      expect(told(await acceptRun(deps(), CALLER, { run, once }))).toEqual({ runId });
+  });
+
+  it('of a run whose acceptance was lost with the connection, once somebody asks again; nobody says that it is in flight', async () => {
+    const once = onceWith(newId('key'));
+    const run = request({});
+    const accept: Stores['runs']['accept'] = async (...asked) => {
+      await stores.runs.accept(...asked);
+      throw new HostError('service_unavailable');
+    };
+    const lost = deps({ stores: { ...stores, runs: { ...stores.runs, accept } } });
+    expect(await codeThrownBy(acceptRun(lost, CALLER, { run, once }))).toBe('service_unavailable');
   });
 
   it('of a fork whose source is gone', async () => {
@@ -194,8 +265,7 @@ describe('architecture §10.1: a run has the subject of its session', () => {
     const run = request({ dataSubject });
     const refused = acceptRun(deps({ catalog: none }), CALLER, { run });
     expect(await codeThrownBy(refused)).toBe('workflow_not_found');
-    const asked = { asked: { by: 'tester' }, cancelsOpen: false };
-    expect(await stores.subjects.beginErasure('default', dataSubject, asked)).toEqual({
+    expect(await stores.subjects.beginErasure('default', dataSubject, ASKED)).toEqual({
       kind: 'unknown',
     });
   });

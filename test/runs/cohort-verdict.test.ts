@@ -203,6 +203,8 @@ describe('a member of a cohort', () => {
         head: ({ runId }) => (runId === A.runId ? head : {}),
       });
     await expect(given({ nextSequence: 7 })).rejects.toMatchObject({ code: 'history_missing' });
+    const gap = verdict({ a: a.filter(({ sequence }) => sequence !== 2), b: a });
+    await expect(gap).rejects.toMatchObject({ code: 'history_missing' });
     await expect(given({ closed: false })).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 
@@ -242,6 +244,30 @@ describe('a member of a cohort', () => {
     expect(outcome).toBe('source-missing');
   });
 
+  it('whose ids are other ones, also where a stream is cut within one, says the same', async () => {
+    const told = (run: RunRow, letter: string, cut: number) => {
+      const callId = `call-${letter.repeat(27)}`;
+      const text = `${callId} of ${run.runId}.`;
+      const called = rowsOf(run, [JSON.stringify({ callId })], 'agent.toolCalled');
+      const pieces = [text.slice(0, cut), text.slice(cut)].map((chunk) =>
+        JSON.stringify({ chunk }),
+      );
+      const streamed = rowsOf(run, pieces, 'output.chunk').map((row, at) => ({
+        ...{ ...row, key: `n/1/0/i#d${at}` },
+      }));
+      const asks = rowsOf(run, [JSON.stringify({ data: { callId, run: run.runId } })], 'x.asks');
+      return [...called, ...streamed, ...asks].map((row, sequence) => ({
+        ...{ ...row, sequence, key: row.type === 'x.asks' ? 'asks' : row.key },
+      }));
+    };
+    const [a, b] = [told(A, 'a', 50), told(B, 'b', 10)];
+    expect(await verdict({ a, b, mode: 'replay' })).toMatchObject({ outcome: 'same' });
+    const other = told(B, 'c', 10).map((row) =>
+      row.key === 'asks' ? { ...row, payload: b.at(-1)?.payload ?? '' } : row,
+    );
+    expect(await verdict({ a, b: other, mode: 'replay' })).toMatchObject({ outcome: 'diverged' });
+  });
+
   it('that was asked with another prompt, and did the same, is the same', async () => {
     const asked = (run: RunRow, hash: string) => {
       const [started, ...rest] = visits(run, 1, () => goes(true));
@@ -260,6 +286,25 @@ describe('a member of a cohort', () => {
     expect(await verdict({ ...rows, stop: 'time-limit' })).toMatchObject({
       outcome: 'not-finished',
     });
+  });
+
+  it('lets others have their turn: pages are small where rows are large', async () => {
+    const large = JSON.stringify({ v: 'x'.repeat(200_000) });
+    const rows = (run: RunRow) =>
+      rowsOf(
+        run,
+        Array.from({ length: 40 }, () => large),
+      );
+    let pages = 0;
+    await verdict({ a: rows(A), b: rows(B), read: () => void pages++ });
+    const small = (run: RunRow) =>
+      rowsOf(
+        run,
+        Array.from({ length: 40 }, () => '{}'),
+      );
+    let few = 0;
+    await verdict({ a: small(A), b: small(B), read: () => void few++ });
+    expect([pages > 60, few < 30]).toEqual([true, true]);
   });
 
   it('is compared no further once whoever compares is to end', async () => {

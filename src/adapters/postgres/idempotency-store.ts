@@ -10,12 +10,12 @@
 // | answered            | replay                                      | mismatch   |
 //
 // What is asked about somebody is kept as a keyed digest: nobody can try what it is of. The record says by which key, so that
-// a repeat is compared under that one, whatever subject it would have today. Once that key is destroyed nothing can be
-// compared: the caller's key alone says that it is the same request, and what was answered is `erased`.
+// a repeat is compared under that one, whatever subject it would have today. Once that key is destroyed only the ids of what was
+// asked about can be compared, and the caller's key; what was answered is `erased`.
 import { randomUUID } from 'node:crypto';
 import { codeOf } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
-import type { JsonValue } from '../../rules/json.ts';
+import { canonicalJson, type JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
 import type { Queries, SealedDb, SqlValue } from './db.ts';
@@ -25,6 +25,7 @@ import { atRest, PLACES, type Seal } from './seals.ts';
 export const CLAIM_TRIES = 3;
 
 interface RecordRow {
+  readonly target_digest: string;
   readonly request_digest: string;
   readonly subject_key: string | null;
   readonly owner: string;
@@ -37,7 +38,7 @@ interface RecordRow {
   readonly now_ms: number;
 }
 
-const READ_RECORD = `SELECT request_digest, subject_key, owner, lease_until_ms, run_id, interrupt_id, response_status, response_body,
+const READ_RECORD = `SELECT target_digest, request_digest, subject_key, owner, lease_until_ms, run_id, interrupt_id, response_status, response_body,
     created_at_ms, openwop_now_ms() AS now_ms
   FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
 
@@ -70,9 +71,10 @@ export async function keptRequest(
   db: Pick<SealedDb, 'seals'>,
   { subjectKey, requestDigest }: IdempotencyClaim,
 ): Promise<KeptRequest> {
-  const seal = subjectKey === undefined ? undefined : await sealOf(db, subjectKey);
-  if (!seal) return { digest: requestDigest };
-  return { digest: seal.digest(requestDigest), subjectKey: seal.keyId };
+  if (subjectKey === undefined) return { digest: requestDigest };
+  const seal = await sealOf(db, subjectKey);
+  // Of somebody who was erased nothing is kept that a guess could be held against.
+  return { digest: seal?.digest(requestDigest) ?? '', subjectKey };
 }
 
 /** A claim that was left behind, or one that is too old to count. */
@@ -104,11 +106,17 @@ export async function standingOf(
   return { kind: 'in-flight', retryAfterSeconds, ...bound };
 }
 
+function targetDigest({ target }: IdempotencyClaim): string {
+  return sha256Hex(canonicalJson(target));
+}
+
 async function isSameRequest(
   db: SealedDb,
-  { subject_key: keyId, request_digest: kept }: RecordRow,
-  { requestDigest }: IdempotencyClaim,
+  { subject_key: keyId, request_digest: kept, target_digest: target }: RecordRow,
+  claim: IdempotencyClaim,
 ): Promise<boolean> {
+  const { requestDigest } = claim;
+  if (target !== targetDigest(claim)) return false;
   if (keyId === null) return kept === requestDigest;
   const seal = await sealOf(db, keyId);
   return seal === undefined || seal.digest(requestDigest) === kept;
@@ -121,7 +129,8 @@ async function answerOf(
 ): Promise<Exclude<ClaimOutcome, { kind: 'claimed' }>> {
   const open = await db.seals.opener([kept]);
   const { text, erasedAtMs } = open(placeOf(tenant, claim), kept ?? 'null');
-  if (erasedAtMs !== undefined) return { kind: 'erased', ...(runId === null ? {} : { runId }) };
+  if (erasedAtMs !== undefined || kept === null)
+    return { kind: 'erased', ...(runId === null ? {} : { runId }) };
   return {
     kind: 'replay',
     response: { status: status ?? 0, body: JSON.parse(text) as JsonValue },
@@ -135,8 +144,8 @@ async function answerOf(
 export function insertClaim(first: number): string {
   const value = (index: number): string => `$${first + index}`;
   return `INSERT INTO idempotency_records
-      (tenant_id, endpoint, key_digest, request_digest, subject_key, owner, run_id, lease_until_ms, created_at_ms)
-    VALUES (${[0, 1, 2, 3, 4, 5, 6].map(value).join(', ')}, openwop_now_ms() + ${value(7)}::bigint, openwop_now_ms())
+      (tenant_id, endpoint, key_digest, target_digest, request_digest, subject_key, owner, run_id, lease_until_ms, created_at_ms)
+    VALUES (${[0, 1, 2, 3, 4, 5, 6, 7].map(value).join(', ')}, openwop_now_ms() + ${value(8)}::bigint, openwop_now_ms())
     ON CONFLICT DO NOTHING RETURNING 1`;
 }
 
@@ -153,7 +162,10 @@ export function newClaimValues(
   { claim, kept, owner, leaseMs, runId }: NewClaim,
 ): SqlValue[] {
   const { digest, subjectKey } = kept;
-  return [...recordKey(tenant, claim), digest, subjectKey ?? null, owner, runId ?? null, leaseMs];
+  return [
+    ...[...recordKey(tenant, claim), targetDigest(claim), digest],
+    ...[subjectKey ?? null, owner, runId ?? null, leaseMs],
+  ];
 }
 
 /**
@@ -251,9 +263,10 @@ export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
     async complete(tenant, claim, owner, { status, body }) {
       const { subjectKey } = claim;
       const seal = subjectKey === undefined ? undefined : await sealOf(db, subjectKey);
-      // Of somebody who was erased meanwhile nothing is kept: a repeat goes on with what the claim is bound to.
-      if (subjectKey !== undefined && !seal) return;
-      const kept = atRest(seal, { place: placeOf(tenant, claim), json: JSON.stringify(body) });
+      // Of somebody who was erased meanwhile only that it was answered.
+      const isErased = subjectKey !== undefined && !seal;
+      const place = placeOf(tenant, claim);
+      const kept = isErased ? null : atRest(seal, { place, json: JSON.stringify(body) });
       await db.query(
         `UPDATE idempotency_records SET response_status = $5, response_body = $6 WHERE ${OWN}`,
         [...recordKey(tenant, claim), owner, status, kept],

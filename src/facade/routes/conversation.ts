@@ -85,16 +85,17 @@ export function conversationRoutes(deps: FacadeDeps): Route[] {
 }
 
 async function say(deps: FacadeDeps, input: InputOf<typeof SAY_IN_SESSION>): Promise<Answer> {
-  const { caller, major, parameters, body } = input;
+  const { caller, major, parameters, body, path } = input;
   const { content } = body;
-  const { sessionId } = await requireSession(deps, input);
+  const { sessionId } = path;
   const telling = toldAs<AcceptedRun>(input, 201, acceptedAs(input));
   const asked = {
     ...{ endpoint: addressOf(SAY_IN_SESSION, major), target: [sessionId] },
     ...{ body: { content }, key: parameters.idempotencyKey },
   };
   const said = { sessionId, content, atMs: Date.now() };
-  const once = await mention(deps, caller, { said, once: { asked, telling } });
+  const place = () => requireSession(deps, input);
+  const once = await mention(deps, caller, { said, place, once: { asked, telling } });
   return { ...answerOnce(once, telling), runId: runIdOf(input, once) };
 }
 

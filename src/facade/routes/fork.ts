@@ -1,6 +1,5 @@
 // POST /v1/runs/{runId}:fork (replay.md).
 import type { JsonObject } from '../../rules/json.ts';
-import type { RunRow } from '../../ports/runs.ts';
 import type { AcceptedRun } from '../../runs/accept.ts';
 import { requireRun } from '../../runs/find.ts';
 import { forkRun } from '../../runs/fork.ts';
@@ -20,7 +19,6 @@ import {
 import { runUrls, shownRunId } from '../urls.ts';
 import { runIdOf } from './runs.ts';
 
-/** Not `about` a run, which a repeat does not need: it is told what it was told when the source is gone. */
 export const FORK_RUN = {
   method: 'post',
   path: '/runs/{runId}:fork',
@@ -28,6 +26,7 @@ export const FORK_RUN = {
   summary:
     'Make a run from the record of another: a replay states again what its source stated and performs nothing; a branch lives from an event on.',
   access: 'runs:create',
+  about: 'run-or-repeat',
   parameters: { idempotencyKey: IDEMPOTENCY_KEY },
   body: {
     required: true,
@@ -37,10 +36,6 @@ export const FORK_RUN = {
   },
   success: { status: 201, description: 'The fork is accepted.', schema: shape('RunForkResponse') },
   errors: [
-    'run_not_found',
-    'run_expired',
-    'key_unavailable',
-    'history_undecodable',
     'invalid_from_seq',
     'replay_source_missing',
     'subject_erased',
@@ -56,13 +51,15 @@ export function forkRoute(deps: FacadeDeps): Route {
 }
 
 async function fork(deps: FacadeDeps, input: InputOf<typeof FORK_RUN>): Promise<Answer> {
-  const { caller, major, parameters, body: asked, path } = input;
+  const { caller, major, parameters, body: asked, path, run } = input;
   const { runId: sourceRunId } = path;
   const { idempotencyKey: key } = parameters;
   const { mode, fromSeq = 0 } = asked;
-  const told = ({ runId, status }: AcceptedRun): JsonObject => ({
+  const told = ({ runId, status, fork }: AcceptedRun): JsonObject => ({
     ...{ runId: shownRunId(input, runId), sourceRunId: shownRunId(input, sourceRunId) },
-    ...{ fromSeq, mode, status, ...runUrls(input, runId) },
+    // As it was accepted: of a repeat after an erasure nobody can tell what it asks.
+    ...{ fromSeq: fork?.fromSeq ?? fromSeq, mode: fork?.mode ?? mode, status },
+    ...runUrls(input, runId),
   });
   const telling = toldAs<AcceptedRun>(input, 201, told);
   const body = asked as unknown as JsonObject;
@@ -70,7 +67,7 @@ async function fork(deps: FacadeDeps, input: InputOf<typeof FORK_RUN>): Promise<
     asked: { endpoint: addressOf(FORK_RUN, major), target: [sourceRunId], body, key },
     telling,
   };
-  const source = (): Promise<RunRow> => requireRun(deps, caller, sourceRunId);
+  const source = run ?? (() => requireRun(deps, caller, sourceRunId));
   const done = await forkRun(deps, caller, { source, asked, once });
   return { ...answerOnce(done, telling), runId: runIdOf(input, done) };
 }

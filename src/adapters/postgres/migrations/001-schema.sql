@@ -179,14 +179,18 @@ CREATE INDEX session_runs_by_root ON session_runs (tenant_id, correlation_id, cr
   WHERE parent_run_id IS NOT NULL;
 
 -- Puts a run into its session, which is made where it is not there yet. Called by the accepting statement. A run that another
--- run made (`is_asked` is false) has the subject of that one; any other has that of its session, which this row decides: of
--- several that are accepted at once the first, and the others fail here.
+-- run made (`is_asked` is false) has the subject of that one; any other has that of its session, which this row decides: the
+-- first run that names a subject. After it, whoever names another subject, or none, fails here.
 CREATE FUNCTION openwop_join_session(run session_runs, title text, tags text[], subject_key text, is_asked boolean)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  own text := (SELECT k.subject FROM subject_keys k WHERE k.key_id = openwop_join_session.subject_key);
+  own text;
   decided text;
 BEGIN
+  -- Else the table of keys is not touched: an erasure rewrites it.
+  IF openwop_join_session.subject_key IS NOT NULL THEN
+    SELECT k.subject INTO own FROM subject_keys k WHERE k.key_id = openwop_join_session.subject_key;
+  END IF;
   INSERT INTO session_runs SELECT run.* ON CONFLICT DO NOTHING;
   INSERT INTO sessions AS s (tenant_id, session_id, title, tags, subject, created_at_ms, last_activity_ms)
   VALUES (run.tenant_id, run.session_id, openwop_join_session.title,
@@ -335,6 +339,7 @@ CREATE TABLE idempotency_records (
   tenant_id text NOT NULL,
   endpoint text NOT NULL,
   key_digest text NOT NULL,
+  target_digest text NOT NULL,
   request_digest text NOT NULL,
   -- By which the digest is made, where somebody's data was asked for.
   subject_key text,
