@@ -59,9 +59,9 @@ type AcceptDeps = Omit<RunsDeps, 'log'> & {
 
 /**
  * A repeat is known by its key: whatever became of its session, its subject or its workflow, it is told what its first asker
- * was told, and once its subject was erased, of the run that was accepted, as it is now. Throws the errors of buildRunInput and of a subject's key,
- * idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with `details.runId` when the run is accepted but
- * not started yet. No error is kept under a key.
+ * was told, and once its subject was erased, of the run that was accepted, as it is now. Throws the errors of buildRunInput and
+ * of a subject's key, idempotency_key_mismatch, idempotency_in_flight, and service_unavailable with `details.runId` when the
+ * run is accepted but not started yet. No error is kept under a key.
  */
 export async function acceptRun(
   deps: AcceptDeps,

@@ -8,6 +8,7 @@
 // | pending, lease over | claimed by compare-and-set, with what it is | mismatch   |
 // |                     | bound to: its run or its interrupt          |            |
 // | answered            | replay                                      | mismatch   |
+// | of somebody erased  | erased, or as above; the body is not known  | the same   |
 //
 // What is asked about somebody is kept as a keyed digest: nobody can try what it is of. The record says by which key, so that
 // a repeat is compared under that one, whatever subject it would have today. Once that key is destroyed only the ids of what was
@@ -38,8 +39,8 @@ interface RecordRow {
   readonly now_ms: number;
 }
 
-const READ_RECORD = `SELECT target_digest, request_digest, subject_key, owner, lease_until_ms, run_id, interrupt_id, response_status, response_body,
-    created_at_ms, openwop_now_ms() AS now_ms
+const READ_RECORD = `SELECT target_digest, request_digest, subject_key, owner, lease_until_ms, run_id, interrupt_id,
+    response_status, response_body, created_at_ms, openwop_now_ms() AS now_ms
   FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3`;
 
 /** The key itself is not stored: it is the caller's, of any length, and belongs in no log (idempotency.md §Layer 1). */
