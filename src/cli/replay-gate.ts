@@ -43,7 +43,7 @@ export interface Gate {
   readonly hits: readonly GateHit[];
   /** Others whose result is not known, unless `--permit` names what they came to. */
   readonly unknown: readonly GateHit[];
-  /** Runs whose result is known. */
+  /** Runs whose result is known, those of --wrong and hits among them. */
   readonly known: number;
   /** Runs that were wrong, and are no better. */
   readonly stillWrong: readonly GateHit[];
@@ -55,6 +55,8 @@ interface GateHit {
   readonly sourceRunId: string;
   /** Absent: it is not among the runs of the cohort. */
   readonly outcome?: string;
+  /** Though not all was compared, its end is known to differ. */
+  readonly changed?: true;
 }
 
 export function addGateOptions(start: Command): Command {
@@ -142,23 +144,29 @@ function cameTo({ outcome = UNSETTLED }: CohortMemberResult): Outcome {
 }
 
 function gateHit(member: CohortMemberResult): GateHit {
-  return { sourceRunId: member.sourceRunId, outcome: cameTo(member) };
+  const { sourceRunId } = member;
+  return {
+    sourceRunId,
+    outcome: cameTo(member),
+    ...(endsOtherwise(member) ? { changed: true } : {}),
+  };
 }
 
-/** A fork that could not be made fails, and tells nothing. */
+/** Of a fork that could not be made, or be compared with its source, nothing is told of its end. */
 function isKnown(member: CohortMemberResult): boolean {
   return (
-    KNOWN.has(cameTo(member)) &&
-    member.forkRunId !== undefined &&
-    member.error?.code !== ENDED_REPLAY
+    KNOWN.has(cameTo(member)) && member.after !== undefined && member.error?.code !== ENDED_REPLAY
   );
 }
 
 function isHit(member: CohortMemberResult, asked: readonly string[]): boolean {
-  // Its end is known to differ, whatever else could not be compared.
-  const isChanged = cameTo(member) === 'not-compared' && (member.changes ?? []).length > 0;
-  const outcome = isChanged ? 'outcome-changed' : cameTo(member);
+  const outcome = endsOtherwise(member) ? 'outcome-changed' : cameTo(member);
   return asked.some((name) => FAILS_ON[name]?.includes(outcome));
+}
+
+/** Whatever else could not be compared. It rights no run: what its record lacked is not known. */
+function endsOtherwise(member: CohortMemberResult): boolean {
+  return cameTo(member) === 'not-compared' && (member.changes ?? []).length > 0;
 }
 
 export function gateText(gate: Gate, screen: Screen): string {
@@ -168,7 +176,10 @@ export function gateText(gate: Gate, screen: Screen): string {
   if (passed) return `${otherwise}The gate is passed.`;
   const lines = [
     ...(known + righted.length > 0 ? [] : ['No run was compared to its end.']),
-    ...hits.map(({ sourceRunId, outcome }) => `${sourceRunId} came to: ${words(outcome)}.`),
+    ...hits.map(
+      ({ sourceRunId, outcome, changed }) =>
+        `${sourceRunId} came to: ${words(outcome)}.${changed ? ' Its end differs.' : ''}`,
+    ),
     ...unknown.map(
       ({ sourceRunId, outcome }) =>
         `${sourceRunId} came to: ${words(outcome)}. Its result is not known${permitHint(outcome)}.`,

@@ -23,7 +23,12 @@ export const IDEMPOTENCY_KEY: Parameter<string | undefined> = {
       reason: `must have 1 to ${MAX_KEY_LENGTH} characters`,
     }),
   ),
-  errors: ['idempotency_in_flight', 'idempotency_key_mismatch'],
+  errors: [
+    ...(['idempotency_in_flight', 'idempotency_key_mismatch'] as const),
+    // What a repeat is about may be gone, erased, or not to be read now.
+    ...(['run_not_found', 'run_expired', 'subject_erased'] as const),
+    ...(['history_undecodable', 'key_unavailable'] as const),
+  ],
 };
 
 /** Final are the 4xx that a retry cannot change; 400 validation_error, 401, 403 are never kept. */

@@ -1,6 +1,7 @@
 // From a request to the input of its route, by the declaration: ids of the path, its run, body, parameters, in this order,
 // each before the next is looked at. Who asks and the bytes of the body are known by then.
 import type { Request } from 'express';
+import { codeOf } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRow } from '../ports/runs.ts';
@@ -58,7 +59,7 @@ export async function readInput(
 function readRepeat(gone: unknown, read: () => Input): Input {
   try {
     return read();
-  } catch {
-    throw gone;
+  } catch (error) {
+    throw codeOf(error) === undefined ? error : gone;
   }
 }

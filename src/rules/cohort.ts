@@ -85,7 +85,7 @@ export const MEMBER_OUTCOMES = [
   'failed',
   /** The source's record lacks what the fork needs, or is not there any more. */
   'source-missing',
-  /** Its log, or that of its source, is too long to be compared. */
+  /** Its log, or that of its source, is too long to be compared, or the host cannot fork it. */
   'not-compared',
   'not-finished',
 ] as const;

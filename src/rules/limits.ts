@@ -78,6 +78,8 @@ export const CONFIDENCE_FLOOR = 0.5;
 export const REASONING_TOKEN_LIMIT = 512;
 /** Seconds that an Idempotency-Key record lives: 24 h (idempotency.md §Layer 1). */
 export const IDEMPOTENCY_RETENTION_SECONDS = 24 * 3600;
+/** How long in ms one request may hold its claim before another may take it over: above the 5 s of an Update. */
+export const CLAIM_LEASE_MS = 15_000;
 /** Activity heartbeat timeout in ms (architecture §4): the recovery bound of work inside an activity. */
 export const HEARTBEAT_TIMEOUT_MS = 5_000;
 /** Longest time in ms that clean-up waits for a cancelled activity to acknowledge (architecture §4). */

@@ -97,9 +97,17 @@ export function renamingBy(a: MintedIds, b: MintedIds): Renaming {
   return (text) => text.replaceAll(b.runId, a.runId).replace(MINTED, (id) => names.get(id) ?? id);
 }
 
-/** With one word for each id that a run mints. */
-export function withoutIds(text: string, runId: string): string {
-  return text.replaceAll(runId, '(id)').replace(MINTED, '(id)');
+/** With one word for each id that a run mints, and without members that are named by one. */
+export function withoutIds(value: JsonValue, runId: string): JsonValue {
+  const plain = (text: string): string => text.replaceAll(runId, '(id)').replace(MINTED, '(id)');
+  if (typeof value === 'string') return plain(value);
+  if (Array.isArray(value)) return value.map((item) => withoutIds(item, runId));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, member]) =>
+      plain(name) === name ? [[name, withoutIds(member, runId)]] : [],
+    ),
+  );
 }
 
 /** A payload without what does not count. */

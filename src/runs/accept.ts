@@ -1,9 +1,10 @@
 // Acceptance of a run (architecture §4): one transaction claims the idempotency key and inserts the run row, then
 // Temporal is asked to start it; a start that fails is tried again by the reaper, from the row. Trips to the database,
 // where the key is new: claim and insert, note the start, keep the answer; without a key the first two. Whoever names a
-// session or a subject asks whether the key is known before, and whose data it is.
+// session, a subject or a source asks before whether the key is known.
 import type { JsonValue } from '../rules/json.ts';
 import { codeOf, HostError, isOutage, type ErrorCode } from '../rules/errors.ts';
+import { CLAIM_LEASE_MS } from '../rules/limits.ts';
 import { withoutCredentials } from '../rules/redaction.ts';
 import type { ForkOf } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
@@ -15,14 +16,7 @@ import { configurableWarnings } from './configurable-warnings.ts';
 import type { RunsDeps } from './deps.ts';
 import { goneRun } from './find.ts';
 import { buildRunInput } from './input.ts';
-import {
-  CLAIM_LEASE_MS,
-  claimOf,
-  refusedClaim,
-  type Asked,
-  type Once,
-  type Telling,
-} from './once.ts';
+import { claimOf, refusedClaim, type Asked, type Once, type Telling } from './once.ts';
 import type { RunRequest } from './request.ts';
 import { startNew, startRun } from './start.ts';
 
@@ -34,6 +28,8 @@ export interface AcceptRequest {
   readonly before?: (run: NewRun) => Promise<void>;
   /** Absent: this asker has no keys. */
   readonly once?: AcceptOnce;
+  /** Nothing stood against it when it was asked (repeated). */
+  readonly isNew?: true;
 }
 
 export interface AcceptOnce {
@@ -50,7 +46,7 @@ export interface AcceptedRun {
   /** Keys of `configurable` that have no effect; as they may be shown. */
   readonly warnings: readonly RunCreateWarning[];
   /** Of a fork. */
-  readonly fork?: Pick<ForkOf, 'sourceRunId' | 'fromSeq' | 'mode'>;
+  readonly fork?: Pick<ForkOf, 'fromSeq' | 'mode'>;
 }
 
 type AcceptDeps = Omit<RunsDeps, 'log'> & {
@@ -71,7 +67,8 @@ export async function acceptRun(
   const { run, once } = request;
   // To know its subject takes questions, and may make a key.
   const mayHaveSubject = run.sessionId !== undefined || run.dataSubject !== undefined;
-  const earlier = once && mayHaveSubject ? await repeated(deps, caller, { once, run }) : undefined;
+  const isAsked = once !== undefined && mayHaveSubject && !request.isNew;
+  const earlier = isAsked ? await repeated(deps, caller, { once, run }) : undefined;
   if (earlier) return earlier;
   let claimed: Claimed;
   try {
@@ -186,7 +183,9 @@ async function toldBefore(
   if (claimed.kind === 'replay') return { replayed: true, kept: claimed.response };
   if (claimed.runId === undefined || !once) throw new HostError('subject_erased');
   const row = await earlierRow(deps, caller, claimed.runId);
-  return { replayed: true, kept: once.telling.told(await acceptedRun(deps, { row, run })) };
+  // What it asks now was not compared: nothing of that is warned of.
+  const accepted = await acceptedRun(deps, { row, run: { ...run, configurable: {} } });
+  return { replayed: true, kept: once.telling.told(accepted) };
 }
 
 async function startClaimed(
@@ -225,7 +224,9 @@ async function acceptedRun(
   const status = known ?? (await deps.log.head(row))?.status ?? 'pending';
   const { header, fork } = row.input;
   const accepted = { runId: row.runId, sessionId: header.sessionId, status, warnings };
-  return { ...accepted, ...(fork ? { fork } : {}) };
+  if (!fork) return accepted;
+  const { fromSeq, mode } = fork;
+  return { ...accepted, fork: { fromSeq, mode } };
 }
 
 /** Told to the caller and in the log. A key can be anything that a client sends: known secrets are taken out. */

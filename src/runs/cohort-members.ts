@@ -4,7 +4,7 @@ import type { ForkBuild } from '../rules/builds.ts';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../rules/errors.ts';
 import type { CohortChange, MemberReport } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
-import type { CohortMember, CohortRow, MemberName } from '../ports/cohorts.ts';
+import type { CohortMember, CohortRow, CohortStore, MemberName } from '../ports/cohorts.ts';
 import type { Deployments } from '../ports/deployments.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
@@ -181,10 +181,20 @@ async function makeFork(deps: CohortMemberDeps, at: At): Promise<boolean> {
     if (code === undefined || PASSING.has(code)) throw error;
     // It was stopped, or settled, since it was looked at: the next look tells which.
     if (code === 'run_state_conflict') return false;
-    const outcome = LACKS_SOURCE.has(code) ? 'source-missing' : 'failed';
-    const { message } = ERRORS[code];
-    return cohorts.settleUnmade(name, { outcome, report: { error: { code, message } } });
+    return cohorts.settleUnmade(name, unmade(code, error));
   }
+}
+
+/** What this host cannot fork it cannot compare. */
+function unmade(code: ErrorCode, error: unknown): Parameters<CohortStore['settleUnmade']>[1] {
+  const { message } = ERRORS[code];
+  if (LACKS_SOURCE.has(code))
+    return { outcome: 'source-missing', report: { error: { code, message } } };
+  if (code !== 'capability_not_provided')
+    return { outcome: 'failed', report: { error: { code, message } } };
+  const { capability } = (error as HostError).details ?? {};
+  const lacking = typeof capability === 'string' ? `${message} (${capability})` : message;
+  return { outcome: 'not-compared', report: { error: { code, message: lacking } } };
 }
 
 async function forkMember(

@@ -16,16 +16,17 @@ import type { RunRow, RunStore } from '../ports/runs.ts';
 import { foldedRun } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
 import { divergenceAt, pinnedBetween, toldRun, type PinnedDeps } from './compare.ts';
-import type { StandingRun } from './diff.ts';
+import { standingRun, type StandingRun } from './diff.ts';
+import { MAX_DIGESTED_FACTS, MAX_STREAM_CHARACTERS } from './digested-log.ts';
 import {
-  MAX_DIGESTED_CHARACTERS,
-  MAX_DIGESTED_FACTS,
-  MAX_STREAM_CHARACTERS,
-} from './digested-log.ts';
-import { diffWhole, type ComparedWhole, type WholeDiff } from './whole-diff.ts';
+  diffWhole,
+  MAX_COMPARED_CHARACTERS,
+  type ComparedWhole,
+  type WholeDiff,
+} from './whole-diff.ts';
 
 type VerdictDeps = PinnedDeps & {
-  readonly log: Pick<Log, 'fresh' | 'head' | 'rows'>;
+  readonly log: Pick<Log, 'fresh' | 'rows'>;
   readonly stores: { readonly runs: Pick<RunStore, 'find'> };
 };
 
@@ -90,25 +91,60 @@ async function verdictOf(
   { name, member, fork }: EndedMember,
   signal: AbortSignal | undefined,
 ): Promise<Settled> {
-  const { stop, question, sourceRunId } = member;
+  const { stop, sourceRunId } = member;
   const source = await deps.stores.runs.find(name.tenant, sourceRunId);
-  const diff = source && (await wholeDiff(deps, [source, fork], signal));
-  const error = await errorOf(deps, fork);
-  if (!diff) return { outcome: 'source-missing', report: { ...withError(error) } };
+  const sides = source && (await bothStanding(deps, source, fork));
+  if (!source || !sides) return { outcome: 'source-missing', report: { error: LACKS_RECORD } };
+  const error = errorIn(sides.b);
+  const told = { before: sideOf(sides.a), after: sideOf(sides.b) };
+  // What it would have come to nobody knows.
+  if (stop) return stopped(member, stop, { ...told, ...withError(error) });
+  const diff = await wholeDiff(deps, [source, fork], signal);
+  if (!diff) return { outcome: 'source-missing', report: { ...told, error: LACKS_RECORD } };
   const changes = outcomeChanges(diff.isWhole ? diff : { end: diff.end, steps: [] });
-  const outcome = stop ? stoppedAs(stop) : outcomeIn(diff, { fork, error, changes });
+  const outcome = outcomeIn(diff, { fork, error, changes });
   const isTold =
     outcome === 'outcome-changed' || outcome === 'failed' || outcome === 'not-compared';
   return {
     outcome,
     report: {
-      ...{ before: sideOf(diff.a), after: sideOf(diff.b) },
+      ...told,
       ...(outcome === 'same' ? {} : await divergenceOf(deps, diff)),
       ...(isTold && changes.length > 0 ? { changes } : {}),
-      ...(question ? { asks: question } : {}),
-      ...withError(error ?? reasonOf(outcome, stop)),
+      ...withError(REASONS[outcome] ?? error),
     },
   };
+}
+
+function stopped(
+  { question }: CohortMember,
+  stop: MemberStop,
+  told: Pick<MemberReport, 'before' | 'after' | 'error'>,
+): Settled {
+  const outcome = stoppedAs(stop);
+  // A fork that was cancelled because it asks has its question as the reason.
+  const reason = outcome === 'not-finished' ? withError(told.error ?? stopError(stop)) : {};
+  return { outcome, report: { ...told, ...reason, ...(question ? { asks: question } : {}) } };
+}
+
+/** Undefined: one of them went meanwhile. */
+async function bothStanding(
+  deps: VerdictDeps,
+  source: RunRow,
+  fork: RunRow,
+): Promise<Pick<WholeDiff, 'a' | 'b'> | undefined> {
+  return unlessGone(async () => ({
+    ...{ a: await standingRun(deps, source), b: await standingRun(deps, fork) },
+  }));
+}
+
+async function unlessGone<Value>(work: () => Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (codeOf(error) === 'run_not_found') return undefined;
+    throw error;
+  }
 }
 
 interface Found {
@@ -131,41 +167,33 @@ function isOther(diff: ComparedWhole, { input: { fork } }: RunRow): boolean {
   return fork?.mode === 'replay' ? diff.first !== undefined : didOtherwise(diff);
 }
 
-/** Why a member came to its outcome when its fork ended without an error of its own. */
-function reasonOf(outcome: MemberOutcome, stop: MemberStop | undefined): MemberReport['error'] {
-  if (outcome === 'source-missing') return LACKS_RECORD;
-  if (outcome === 'not-compared') return TOO_LONG;
-  // A fork that was cancelled because it asks has its question as the reason.
-  return stop && outcome === 'not-finished' ? stopError(stop) : undefined;
-}
-
 const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };
 const TOO_LONG = {
   code: 'payload_too_large',
-  message: `Its log, or that of its source, is too long to be compared. What is compared has up to ${MAX_DIGESTED_FACTS} events, ${MAX_DIGESTED_CHARACTERS} characters, and ${MAX_STREAM_CHARACTERS} of streamed text.`,
+  message: `Its log, or that of its source, is too long to be compared. Up to ${MAX_DIGESTED_FACTS} events are, ${MAX_COMPARED_CHARACTERS} characters, and ${MAX_STREAM_CHARACTERS} of streamed text.`,
 };
 
-/** Undefined: the source went meanwhile. */
-async function wholeDiff(
+/** Why the result is not known: before any error of the fork's own. */
+const REASONS: Partial<Readonly<Record<MemberOutcome, MemberReport['error']>>> = {
+  'source-missing': LACKS_RECORD,
+  'not-compared': TOO_LONG,
+};
+
+/** Undefined: one of them went meanwhile. */
+function wholeDiff(
   { log }: VerdictDeps,
   [source, fork]: readonly [RunRow, RunRow],
   signal: AbortSignal | undefined,
 ): Promise<WholeDiff | undefined> {
-  try {
-    return await diffWhole({ log, signal }, source, fork);
-  } catch (error) {
-    if (codeOf(error) === 'run_not_found') return undefined;
-    throw error;
-  }
+  return unlessGone(() => diffWhole({ log, signal }, source, fork));
 }
 
 function withError(error: MemberReport['error']): Pick<MemberReport, 'error'> {
   return error ? { error } : {};
 }
 
-async function errorOf({ log }: VerdictDeps, fork: RunRow): Promise<MemberReport['error']> {
-  const head = await log.head(fork);
-  const error = head && (foldedRun(head.snapshot).error as JsonObject | undefined);
+function errorIn({ head }: StandingRun): MemberReport['error'] {
+  const error = foldedRun(head.snapshot).error as JsonObject | undefined;
   if (!isJsonObject(error)) return undefined;
   const { code, message, details } = error;
   const cause = isJsonObject(details) && typeof details.cause === 'string' ? details.cause : '';

@@ -91,10 +91,17 @@ export function stateDifferences({ a, b, rename }: StandingRuns, limit: number):
 }
 
 /** The same where it is not known which id of b is which one of a: they differ whatever ids they hold. */
-export function plainStateDifferences(a: StandingRun, b: StandingRun): JsonDifference[] {
-  const plain = ({ row: { runId }, snapshot }: StandingRun): JsonObject =>
-    endState(snapshot, (text) => withoutIds(text, runId));
-  return jsonDifferences(plain(a), plain(b), MAX_STATE_DIFFERENCES);
+export function plainStateDifferences(
+  a: StandingRun,
+  b: StandingRun,
+  limit: number,
+): JsonDifference[] {
+  const plain = ({ row: { runId }, snapshot }: StandingRun): JsonValue =>
+    withoutIds(
+      endState(snapshot, (text) => text),
+      runId,
+    );
+  return jsonDifferences(plain(a), plain(b), limit);
 }
 
 /** Throws HostError run_not_found. */

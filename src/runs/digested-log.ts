@@ -7,9 +7,8 @@ import { isSameStream, saidText, streamPieceOf, type Renaming } from '../rules/l
 import { StepFold, type RunStep, type SteppedRow } from '../rules/run-steps.ts';
 import type { DigestedStep } from '../rules/cohort.ts';
 
-/** Facts of one log that are held (pieces of streams are none), and its payloads, in UTF-16 units of JSON. */
+/** Facts of one log that are held; pieces of streams are none. */
 export const MAX_DIGESTED_FACTS = 100_000;
-export const MAX_DIGESTED_CHARACTERS = 32 * 1024 * 1024;
 /** UTF-16 units of those streams of a log that no fact states. */
 export const MAX_STREAM_CHARACTERS = 8 * 1024 * 1024;
 /** Longest value that a step keeps, in UTF-16 units of JSON: a decision, and any other. Of a longer one a text stands there. */
@@ -41,7 +40,6 @@ export class DigestedLog {
     (value, name) => this.#kept(value, name),
   );
   readonly #rename: Renaming;
-  #charactersLeft = MAX_DIGESTED_CHARACTERS;
   #streamLeft = MAX_STREAM_CHARACTERS;
   #decidedLeft = MAX_DECIDED_CHARACTERS;
 
@@ -52,11 +50,10 @@ export class DigestedLog {
 
   /** The next row; false: there is more of it than can be held. */
   take(row: SteppedRow): boolean {
-    this.#charactersLeft -= row.payload.length;
     if (blockOfKey(row.key) !== undefined) this.#takePiece(row);
     else if (this.facts.size < MAX_DIGESTED_FACTS) this.#takeFact(row);
     else return false;
-    return this.#charactersLeft >= 0 && this.#streamLeft >= 0;
+    return this.#streamLeft >= 0;
   }
 
   /** After the last row. */
@@ -68,7 +65,7 @@ export class DigestedLog {
 
   #takeFact(row: SteppedRow): void {
     const renamed = { ...row, payload: this.#rename(row.payload) };
-    this.facts.set(row.key, { sequence: row.sequence, digest: digestOf(saidText(renamed)) });
+    this.facts.set(row.key, { sequence: row.sequence, digest: hashOf(saidText(renamed)) });
     this.#fold.take(renamed);
   }
 
@@ -95,9 +92,9 @@ export class DigestedLog {
     });
     this.steps.set(JSON.stringify([nodeId, visit]), {
       ...{ nodeId, visit, sequence, status, errorCodes: errorCodesOf(done) },
-      decided: digestOf(canonicalJson(decided.map(plain))),
+      decided: hashOf(canonicalJson(decided.map(plain))),
       ...(isShown ? { decisions: shown } : {}),
-      did: digestOf(canonicalJson({ ...done, decisions: made.map(plain) })),
+      did: hashOf(canonicalJson({ ...done, decisions: made.map(plain) })),
     });
   }
 
@@ -116,7 +113,7 @@ export class DigestedLog {
     const text = canonicalJson(value);
     const shown = text.length <= DECISION_CHARACTERS ? value : shortened(text);
     this.#decidedLeft -= Math.min(text.length, DECISION_CHARACTERS);
-    return { digest: digestOf(text), ...(this.#decidedLeft < 0 ? {} : { shown }) };
+    return { digest: hashOf(text), ...(this.#decidedLeft < 0 ? {} : { shown }) };
   }
 
   /** Where the other one says something else first: a fact that differs, or one that only one of them has. */
@@ -156,12 +153,13 @@ function without(object: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 }
 
-function digestOf(text: string): string {
+/** As sha256Hex, by the runtime's own code: much is hashed. */
+function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
 function shortened(text: string): string {
-  return `${text.slice(0, BEGINNING_CHARACTERS)}… (SHA-256 ${digestOf(text)})`;
+  return `${text.slice(0, BEGINNING_CHARACTERS)}… (SHA-256 ${hashOf(text)})`;
 }
 
 function digestIn(kept: JsonValue | undefined): JsonValue {

@@ -50,5 +50,5 @@ export async function mention(
   if (others.length > 0)
     throw invalid('/content', 'must mention one agent: a message starts one run');
   const run = { ...asked, agentId, said: { text, atMs } };
-  return acceptRun(deps, caller, { run, once });
+  return acceptRun(deps, caller, { run, once, isNew: true });
 }

@@ -5,11 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { HostError } from '../rules/errors.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../rules/json.ts';
+import { CLAIM_LEASE_MS } from '../rules/limits.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { IdempotencyClaim, IdempotencyStore, StoredResponse } from '../ports/idempotency.ts';
-
-/** How long in ms one request may hold its claim before another may take it over: above the 5 s of an Update. */
-export const CLAIM_LEASE_MS = 15_000;
 
 /** What is asked for: by this a repeat is known. */
 export interface Asked {

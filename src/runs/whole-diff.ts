@@ -28,6 +28,8 @@ const MAX_IDS = 200_000;
 /** Rows of a page at most, and about so many UTF-16 units of JSON: others have their turn after each page. */
 const PAGE_ROWS = 200;
 const PAGE_CHARACTERS = 256 * 1024;
+/** Payloads of each log, in UTF-16 units of JSON. */
+export const MAX_COMPARED_CHARACTERS = 32 * 1024 * 1024;
 /** Differences of end states that are looked for: a verdict needs one, a report shows some. */
 const MAX_STATE_DIFFERENCES = 50;
 
@@ -75,7 +77,7 @@ export async function diffWhole(
   const rename = renamingBy(idsA, idsB);
   const logB = new DigestedLog(rename);
   const isWhole = isRead && (await readWhole(deps, b, (row) => logB.take(row)));
-  if (!isWhole) return { a, b, isWhole, end: plainStateDifferences(a, b) };
+  if (!isWhole) return { a, b, isWhole, end: plainStateDifferences(a, b, MAX_STATE_DIFFERENCES) };
   logA.end();
   logB.end();
   const found = logA.firstDifference(logB);
@@ -103,6 +105,7 @@ async function readWhole(
 ): Promise<boolean> {
   const { runId } = run;
   let count = 0;
+  let all = 0;
   for (let pageRows = 1; count < head.nextSequence;) {
     signal?.throwIfAborted();
     if (count >= MAX_ROWS) return false;
@@ -117,6 +120,8 @@ async function readWhole(
       }
     if (read === 0) throw new HostError('history_missing', { runId });
     count += read;
+    all += characters;
+    if (all > MAX_COMPARED_CHARACTERS) return false;
     pageRows = characters > PAGE_CHARACTERS ? Math.ceil(pageRows / 2) : pageRows * 2;
     pageRows = Math.min(PAGE_ROWS, pageRows, head.nextSequence - count);
   }

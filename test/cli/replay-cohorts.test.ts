@@ -42,7 +42,12 @@ afterAll(async () => {
 const cameTo = (outcome: keyof Cohort['totals']): Cohort =>
   cohort({
     ...{ members: 1, settled: 1, totals: { ...NONE, [outcome]: 1 } },
-    results: [{ position: 0, sourceRunId: 'run-1', forkRunId: 'run-2', outcome }],
+    results: [
+      {
+        ...{ position: 0, sourceRunId: 'run-1', forkRunId: 'run-2', outcome },
+        ...{ before: { status: 'completed' }, after: { status: 'completed' } },
+      },
+    ],
   });
 
 const begun = (ended: Cohort = cohort()) =>

@@ -27,8 +27,8 @@ export const OF_ERASURE: readonly Row[] = [
     113,
     [
       'src/runs/accept.ts',
-      'const earlier = once && mayHaveSubject ?',
-      'const earlier = once && !mayHaveSubject ?',
+      'const isAsked = once !== undefined && mayHaveSubject',
+      'const isAsked = once !== undefined && !mayHaveSubject',
     ],
     ['test/runs/accept-subjects.test.ts', 'during an erasure of its subject'],
   ],

@@ -34,7 +34,6 @@ function parts({ a, b, mode = 'branch', stop, head = () => ({}), read = () => un
   const verdicts = createVerdicts({
     log: {
       fresh: log.fresh,
-      head: async (run: RunRow) => (await log.fresh(run)).head,
       rows: (...asked: Parameters<typeof log.rows>) => (read(), log.rows(...asked)),
     },
     stores: {
@@ -193,6 +192,24 @@ describe('a member of a cohort', () => {
     expect(outcome).toBe('not-compared');
     expect(report.error).toMatchObject({ code: 'payload_too_large' });
     expect(report.before).toMatchObject({ status: 'completed' });
+  });
+
+  it('nor one that is too large, on either side; and no more of it is read', async () => {
+    const payload = JSON.stringify({ v: 'x'.repeat(4 * 1024 * 1024) });
+    const large = (run: RunRow) =>
+      rowsOf(
+        run,
+        Array.from({ length: 20 }, () => payload),
+      );
+    for (const [a, b] of [
+      [large(A), []],
+      [[], large(B)],
+    ] as const) {
+      let pages = 0;
+      const { outcome, report } = await verdict({ a, b, read: () => void pages++ });
+      expect([outcome, pages < 15]).toEqual(['not-compared', true]);
+      expect(report.error?.message).toContain('too long to be compared');
+    }
   });
 
   it('whose log, or that of its source, is not there as a whole lacks its source; one that has not ended is looked at again', async () => {

@@ -149,17 +149,6 @@ describe('a log by its digests', () => {
     expect(log.facts.size).toBe(MAX_DIGESTED_FACTS);
   });
 
-  it('takes no more characters than it holds', () => {
-    const log = new DigestedLog();
-    const payload = JSON.stringify({ v: 'x'.repeat(4 * 1024 * 1024) });
-    const taken = Array.from({ length: 9 }, (_, sequence) =>
-      log.take({
-        ...{ sequence, key: `k${sequence}`, type: 'x', eventId: 'e', payload, timestampMs: 0 },
-      }),
-    );
-    expect(taken.indexOf(false)).toBe(7);
-  });
-
   it('knows the errors of a step and of its calls by their codes, however long they are', () => {
     const error = { code: 'replay_source_missing', message: 'x'.repeat(10_000) };
     const log = digested(

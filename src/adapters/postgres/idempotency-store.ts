@@ -23,7 +23,7 @@ import type { Queries, SealedDb, SqlValue } from './db.ts';
 import { atRest, PLACES, type Seal } from './seals.ts';
 
 /** How often a claim is tried that somebody else changes meanwhile. */
-export const CLAIM_TRIES = 3;
+const CLAIM_TRIES = 3;
 
 interface RecordRow {
   readonly target_digest: string;
@@ -89,7 +89,7 @@ export interface LeftClaim {
 }
 
 /** What stands against a request, without a claim. Undefined: nothing. */
-export async function standingOf(
+async function standingOf(
   db: SealedDb,
   tenant: string,
   claim: IdempotencyClaim,
@@ -198,14 +198,11 @@ async function replaceOld(
   tenant: string,
   { left, ...fresh }: ClaimOfLeft,
 ): Promise<Claimed | undefined> {
-  const { claim, owner, runId } = fresh;
   await db.query(
     'DELETE FROM idempotency_records WHERE tenant_id = $1 AND endpoint = $2 AND key_digest = $3 AND owner = $4',
-    [...recordKey(tenant, claim), left.owner],
+    [...recordKey(tenant, fresh.claim), left.owner],
   );
-  const inserted = await db.query(insertClaim(1), newClaimValues(tenant, fresh));
-  if (inserted.length === 0) return undefined;
-  return { kind: 'claimed', owner, ...(runId === undefined ? {} : { runId }) };
+  return insertNew(db, tenant, fresh);
 }
 
 type ClaimOfLeft = NewClaim & { readonly left: LeftClaim };
@@ -221,25 +218,39 @@ export function claimLeft(
 
 type Claimed = Extract<ClaimOutcome, { kind: 'claimed' }>;
 
-/** Others change it all the time. */
-export const BUSY: ClaimOutcome = { kind: 'in-flight', retryAfterSeconds: 1 };
+/** Each gives undefined where somebody else has come first. */
+interface Ways<Outcome> {
+  readonly claim: IdempotencyClaim;
+  readonly claimNew: () => Promise<Outcome | undefined>;
+  readonly claimLeft: (left: LeftClaim) => Promise<Outcome | undefined>;
+}
 
-async function claimNew(
+/** A claim, or what stands against it: what was answered, or is under way. */
+export async function claimedBy<Outcome>(
   db: SealedDb,
   tenant: string,
-  asked: Omit<NewClaim, 'owner'>,
-): Promise<ClaimOutcome> {
-  const { claim } = asked;
+  { claim, claimNew, claimLeft }: Ways<Outcome>,
+): Promise<Outcome | Exclude<ClaimOutcome, { kind: 'claimed' }>> {
   for (let tries = 0; tries < CLAIM_TRIES; tries++) {
-    const fresh = { ...asked, owner: randomUUID() };
-    const inserted = await db.query(insertClaim(1), newClaimValues(tenant, fresh));
-    if (inserted.length > 0) return { kind: 'claimed', owner: fresh.owner };
+    const fresh = await claimNew();
+    if (fresh) return fresh;
     const standing = await standingOf(db, tenant, claim);
     if (standing && standing.kind !== 'left') return standing;
-    const taken = standing && (await claimLeft(db, tenant, { ...fresh, left: standing }));
+    const taken = standing && (await claimLeft(standing));
     if (taken) return taken;
   }
-  return BUSY;
+  return { kind: 'in-flight', retryAfterSeconds: 1 };
+}
+
+async function insertNew(
+  db: Queries,
+  tenant: string,
+  fresh: NewClaim,
+): Promise<Claimed | undefined> {
+  const { owner, runId } = fresh;
+  const inserted = await db.query(insertClaim(1), newClaimValues(tenant, fresh));
+  if (inserted.length === 0) return undefined;
+  return { kind: 'claimed', owner, ...(runId === undefined ? {} : { runId }) };
 }
 
 function placeOf(tenant: string, claim: IdempotencyClaim): string {
@@ -259,7 +270,12 @@ export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
       return runId === undefined ? undefined : { kind: 'accepted', runId };
     },
     async claim(tenant, claim, leaseMs) {
-      return claimNew(db, tenant, { claim, kept: await keptRequest(db, claim), leaseMs });
+      const fresh = { claim, kept: await keptRequest(db, claim), leaseMs, owner: randomUUID() };
+      return claimedBy<Claimed>(db, tenant, {
+        claim,
+        claimNew: () => insertNew(db, tenant, fresh),
+        claimLeft: (left) => claimLeft(db, tenant, { ...fresh, left }),
+      });
     },
     async complete(tenant, claim, owner, { status, body }) {
       const { subjectKey } = claim;

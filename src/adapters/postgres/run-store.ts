@@ -11,26 +11,22 @@ import type {
   UnstartedRun,
 } from '../../ports/runs.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
+import { CLAIM_LEASE_MS } from '../../rules/limits.ts';
 import { SqlError, type Db, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
 import { keptRow, RUN_COLUMNS, runReader, storedInput, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
 import { joinSession, sessionValues } from './session-store.ts';
 import {
-  BUSY,
-  CLAIM_TRIES,
+  claimedBy,
   claimLeft,
   insertClaim,
   keptRequest,
   newClaimValues,
-  standingOf,
   type KeptRequest,
   type LeftClaim,
 } from './idempotency-store.ts';
 import { atRest, PLACES, type Seal, type Seals } from './seals.ts';
-
-/** How long in ms an acceptance may take before a retry with the same key goes on with its run. */
-const ACCEPT_LEASE_MS = 15_000;
 
 /** Inserts a run (runValues, from $1 on) with its head and its place in its session where the CTE `claim` has a row. */
 export const INSERT_RUN = `run AS (
@@ -139,7 +135,7 @@ async function acceptNew(
   const values = runValues(run, seal);
   const inserting = db.query(`WITH claim AS (${insertClaim(values.length + 1)}), ${INSERT_RUN}`, [
     ...values,
-    ...newClaimValues(run.tenant, { ...asked, owner, leaseMs: ACCEPT_LEASE_MS, runId: run.runId }),
+    ...newClaimValues(run.tenant, { ...asked, owner, leaseMs: CLAIM_LEASE_MS, runId: run.runId }),
   ]);
   const inserted = await inserting.catch(refusedKey);
   return inserted.length > 0 ? { kind: 'claimed', owner, inserted: rowOf(run) } : undefined;
@@ -153,24 +149,19 @@ function acceptLeft(
 ): Promise<AcceptOutcome | undefined> {
   return db.transaction(async (tx) => {
     const { tenant, runId } = run;
-    const fresh = { ...asked, owner: randomUUID(), leaseMs: ACCEPT_LEASE_MS, runId };
+    const fresh = { ...asked, owner: randomUUID(), leaseMs: CLAIM_LEASE_MS, runId };
     const taken = await claimLeft(tx, tenant, { ...fresh, left });
     return taken?.runId === runId ? { ...taken, inserted: await insertRun(tx, run, seal) } : taken;
   });
 }
 
-async function acceptClaimed(db: SealedDb, sealed: Sealed): Promise<AcceptOutcome> {
+function acceptClaimed(db: SealedDb, sealed: Sealed): Promise<AcceptOutcome> {
   const { run, claim } = sealed;
-  for (let tries = 0; tries < CLAIM_TRIES; tries++) {
-    const accepted = await acceptNew(db, sealed);
-    if (accepted) return accepted;
-    // Of a key that somebody has: what was answered or is under way, else what was left behind.
-    const standing = await standingOf(db, run.tenant, claim);
-    if (standing && standing.kind !== 'left') return standing;
-    const taken = standing && (await acceptLeft(db, sealed, standing));
-    if (taken) return taken;
-  }
-  return BUSY;
+  return claimedBy<AcceptOutcome>(db, run.tenant, {
+    claim,
+    claimNew: () => acceptNew(db, sealed),
+    claimLeft: (left) => acceptLeft(db, sealed, left),
+  });
 }
 
 export function createRunStore(db: SealedDb): RunStore {

@@ -72,7 +72,7 @@ export const SAY_IN_SESSION = {
     'model_unavailable',
     'payload_too_large',
     'subject_erasing',
-    'key_unavailable',
+    'capability_not_provided',
     'service_unavailable',
   ],
 } as const satisfies Declaration;
