@@ -110,7 +110,7 @@ it('a cohort goes by the version that it is told, and tells what it decides othe
       ...{ sourceRunId, outcome: 'outcome-changed', divergence: { cause: 'agents' } },
       changes: expect.arrayContaining([
         {
-          ...{ nodeId: 'judge', pointer: '/decisions/0/decision/rule' },
+          ...{ nodeId: 'judge', visit: 1, pointer: '/decisions/0/decision/rule' },
           ...{ before: '"kind"', after: '"strict"' },
         },
       ]) as unknown,

@@ -32,9 +32,12 @@ const WAITS: RunSummary = {
 interface Asking {
   readonly key?: string | undefined;
   readonly talk?: string;
-  readonly said?: object;
+  readonly createdAtMs?: number;
+  /** It is a child of a run that names nobody: such a one enters the session of somebody, too. */
+  readonly isChild?: true;
 }
 
+const isChild = true;
 const saying = () => ({ messageId: newId('said'), from: 'user', content: 'hello', ts: 1 });
 
 // [I97]
@@ -46,24 +49,39 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
   const sessionId = newId('talk');
   let [before, lost, behind] = ['', '', ''];
 
-  /** Accepted where the key is known, waits for a person, and has said something. */
-  async function asking(
+  /** Accepted where the key is known. */
+  async function accepted(
     tags: readonly string[],
-    { key, talk = sessionId, said: value = saying() }: Asking = {},
+    { key, talk = sessionId, createdAtMs = Date.now(), isChild }: Asking = {},
   ): Promise<string> {
-    const run = newRun({ ...(key === undefined ? {} : { subjectKey: key }), sessionTitle: 'T' });
-    const header = { ...run.input.header, sessionId: talk };
+    const named = key === undefined ? {} : { subjectKey: key };
+    const run = newRun({ ...named, sessionTitle: 'T', createdAtMs });
+    const parent = isChild ? { parentRunId: newId('run') } : {};
+    const header = { ...run.input.header, sessionId: talk, ...parent };
     const told: NewRun = { ...run, input: { ...run.input, header, tags } };
-    await elsewhere.runs.accept(told);
+    expect(await elsewhere.runs.accept(told)).toMatchObject({ kind: 'claimed' });
     await elsewhere.runs.markStarted(refTo(run.runId), 'T1');
+    return run.runId;
+  }
+
+  /** It waits for a person then. */
+  async function say(runId: string, value: object = saying()): Promise<void> {
     const said = { reducer: 'message', channel: 'c', value };
     await elsewhere.log.append({
-      ...batchAfter(await headOf(elsewhere, run.runId), [
-        entry(run.runId, 'first', { type: 'channel.written', payload: JSON.stringify(said) }),
+      ...batchAfter(await headOf(elsewhere, runId), [
+        entry(runId, 'first', { type: 'channel.written', payload: JSON.stringify(said) }),
       ]),
       ...{ status: 'waiting-approval' as const, summary: () => WAITS },
     });
-    return run.runId;
+  }
+
+  async function asking(
+    tags: readonly string[],
+    { said, ...asked }: Asking & { readonly said?: object } = {},
+  ): Promise<string> {
+    const runId = await accepted(tags, asked);
+    await say(runId, said);
+    return runId;
   }
 
   beforeAll(async () => {
@@ -78,8 +96,10 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     stores = await of([KEY]);
     before = await asking(['before']);
     const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
+    // Whoever names nobody comes before the first that names somebody.
+    behind = await accepted(['behind'], { createdAtMs: Date.now() + 1_000 });
     lost = await asking(['lost'], { key });
-    behind = await asking(['behind']);
+    await say(behind);
   });
   afterAll(() => close());
 
@@ -195,7 +215,7 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     const talk = newId('talk');
     const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
     const said = { messageId: 'same', from: 'user', content: 'hello', ts: 1 };
-    const runs = [await asking([], { key, talk, said }), await asking([], { talk, said })];
+    const runs = [await asking([], { key, talk, said }), await asking([], { talk, said, isChild })];
     const query = { tenant: TENANT, sessionId: talk, after: 0, limit: 10 };
     const placesOf = async (on: Stores) =>
       (await conversationPage(on, query)).messages.map(({ runId }) => runId);
@@ -218,7 +238,7 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
   });
 
   it('JSON of another kind is damaged, too', async () => {
-    const [tags, summary] = [await asking(['t']), await asking(['s'])];
+    const [tags, summary] = [await asking(['t'], { isChild }), await asking(['s'], { isChild })];
     await db.query("UPDATE runs SET tags = 'null' WHERE run_id = $1", [tags]);
     await db.query("UPDATE run_heads SET summary = '{}' WHERE run_id = $1", [summary]);
     const { runs } = await stores.runs.overview(TENANT, { limit: 50 }, 1);
@@ -232,7 +252,10 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     const talk = newId('talk');
     const key = await elsewhere.subjects.keyFor(TENANT, { subject: 'anna' });
     const cut = await asking([], { key, talk });
-    const [broken, well] = [await asking([], { talk }), await asking([], { talk })];
+    const [broken, well] = [
+      await asking([], { talk, isChild }),
+      await asking([], { talk, isChild }),
+    ];
     await db.query('UPDATE run_events SET payload = left(payload, 60) WHERE run_id = $1', [cut]);
     await db.query("UPDATE run_events SET payload = '{' WHERE run_id = $1", [broken]);
     await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [well]);
@@ -254,7 +277,7 @@ describe.each(await databaseTwins())('rows without their key on %s', (_name, dat
     const said = { messageId: 'once', from: 'user', content: 'hello', ts: 1 };
     for (let count = 0; count < 2; count++) await asking([], { key, talk, said: {} });
     const first = await asking([], { key, talk, said });
-    await asking([], { talk, said });
+    await asking([], { talk, said, isChild });
     const query = { tenant: TENANT, sessionId: talk, limit: 1 };
     await conversationPage(stores, { ...query, after: 0 });
     const told: string[] = [];
