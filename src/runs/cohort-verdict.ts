@@ -99,8 +99,7 @@ async function verdictOf(
   const told = { before: sideOf(sides.a), after: sideOf(sides.b) };
   // What it would have come to nobody knows.
   if (stop) return stopped(member, stop, { ...told, ...withError(error) });
-  const diff = await wholeDiff(deps, [source, fork], signal);
-  if (!diff) return { outcome: 'source-missing', report: { ...told, error: LACKS_RECORD } };
+  const diff = await diffWhole({ log: deps.log, signal }, sides.a, sides.b);
   const changes = outcomeChanges(diff.isWhole ? diff : { end: diff.end, steps: [] });
   const outcome = outcomeIn(diff, { fork, error, changes });
   const isTold =
@@ -133,14 +132,8 @@ async function bothStanding(
   source: RunRow,
   fork: RunRow,
 ): Promise<Pick<WholeDiff, 'a' | 'b'> | undefined> {
-  return unlessGone(async () => ({
-    ...{ a: await standingRun(deps, source), b: await standingRun(deps, fork) },
-  }));
-}
-
-async function unlessGone<Value>(work: () => Promise<Value>): Promise<Value | undefined> {
   try {
-    return await work();
+    return { a: await standingRun(deps, source), b: await standingRun(deps, fork) };
   } catch (error) {
     if (codeOf(error) === 'run_not_found') return undefined;
     throw error;
@@ -178,15 +171,6 @@ const REASONS: Partial<Readonly<Record<MemberOutcome, MemberReport['error']>>> =
   'source-missing': LACKS_RECORD,
   'not-compared': TOO_LONG,
 };
-
-/** Undefined: one of them went meanwhile. */
-function wholeDiff(
-  { log }: VerdictDeps,
-  [source, fork]: readonly [RunRow, RunRow],
-  signal: AbortSignal | undefined,
-): Promise<WholeDiff | undefined> {
-  return unlessGone(() => diffWhole({ log, signal }, source, fork));
-}
 
 function withError(error: MemberReport['error']): Pick<MemberReport, 'error'> {
   return error ? { error } : {};

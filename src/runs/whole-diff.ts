@@ -10,10 +10,8 @@ import {
 import type { StepSides } from '../rules/cohort.ts';
 import type { JsonDifference } from '../rules/json-differences.ts';
 import type { LogRow } from '../ports/log.ts';
-import type { RunRow } from '../ports/runs.ts';
 import {
   plainStateDifferences,
-  standingRun,
   stateDifferences,
   type DiffDeps,
   type StandingRun,
@@ -52,23 +50,23 @@ export interface ComparedWhole extends BothRuns {
 /** `isWhole` is false where a log is too long. */
 export type WholeDiff = ComparedWhole | (BothRuns & { readonly isWhole: false });
 
-export interface WholeDiffDeps extends DiffDeps {
+export interface WholeDiffDeps {
+  readonly log: Pick<DiffDeps['log'], 'rows'>;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Throws HostError run_not_found, history_missing (a log has fewer rows than its head says), service_unavailable (one has not
- * ended, as its head says now), and what `signal` aborts with.
+ * As they stand. Throws HostError history_missing (a log has fewer rows than its head says), service_unavailable (one has not
+ * ended), and what `signal` aborts with.
  */
 export async function diffWhole(
   deps: WholeDiffDeps,
-  one: RunRow,
-  other: RunRow,
+  a: StandingRun,
+  b: StandingRun,
 ): Promise<WholeDiff> {
-  const [a, b] = [await standingRun(deps, one), await standingRun(deps, other)];
   for (const { head } of [a, b])
     if (!head.closed) throw new HostError('service_unavailable', { runId: head.runId });
-  const [idsA, idsB] = [new MintedIds(one.runId), new MintedIds(other.runId)];
+  const [idsA, idsB] = [new MintedIds(a.row.runId), new MintedIds(b.row.runId)];
   const logA = new DigestedLog();
   const isRead =
     (await readWhole(deps, a, (row) => takeId(idsA, row) && logA.take(row))) &&

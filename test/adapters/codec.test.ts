@@ -24,6 +24,7 @@ import { codeOf, HostError } from '../../src/rules/errors.ts';
 import { CARRIER_METADATA_KEY } from '../../src/rules/journal.ts';
 import { newSecret, sealingKey } from '../../src/system/sealing.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
+import { codeThrownBy } from '../support/code-thrown.ts';
 
 const oldKey = { id: 'k1', key: randomBytes(32) };
 const newKey = { id: 'k2', key: randomBytes(32) };
@@ -35,13 +36,6 @@ function payload(value: unknown) {
     ...plain,
     metadata: { ...plain?.metadata, [CARRIER_METADATA_KEY]: new Uint8Array([49]) },
   };
-}
-
-async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
-  return work.then(
-    () => 'nothing thrown',
-    (error: unknown) => codeOf(error),
-  );
 }
 
 describe('architecture §7: AES-256-GCM over the whole payload', () => {

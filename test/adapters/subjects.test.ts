@@ -19,7 +19,7 @@ import {
 import { createSeals } from '../../src/adapters/postgres/seals.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
 import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
-import { codeOf, HostError } from '../../src/rules/errors.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import { sealingKey, seal, unseal, newSecret } from '../../src/system/sealing.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -30,6 +30,7 @@ import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { paced, patient } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
+import { codeThrownBy } from '../support/code-thrown.ts';
 
 const OLD = { id: 'old', key: new Uint8Array(randomBytes(32)) };
 const NEW = { id: 'new', key: new Uint8Array(randomBytes(32)) };
@@ -43,13 +44,6 @@ const ASKED = { asked: { by: 'tester' }, cancelsOpen: false };
 const DATABASES = await databaseTwins();
 /** PostgreSQL where this machine has it: it opens in a tenth of the time. */
 const [, cheapest] = DATABASES.at(-1) as DatabaseTwin;
-
-async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
-  return work.then(
-    () => 'nothing thrown',
-    (error: unknown) => codeOf(error),
-  );
-}
 
 /** A run of the subject that has ended, with one event. */
 async function endedRun(stores: Stores, subject: string): Promise<string> {

@@ -2,10 +2,9 @@
 // where that got one while the run was being made (idempotency.md §Layer 1, architecture §10.1).
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createModels } from '../../src/adapters/models/index.ts';
 import { openDatabase, storesOn, type OpenDatabase } from '../../src/adapters/postgres/index.ts';
 import { KEY_HELD_MS } from '../../src/adapters/postgres/subject-keys.ts';
-import { codeOf, HostError } from '../../src/rules/errors.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { acceptRun, type AcceptedRun, type AcceptOnce } from '../../src/runs/accept.ts';
 import { forkRun } from '../../src/runs/fork.ts';
@@ -14,15 +13,15 @@ import type { RunRequest } from '../../src/runs/request.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { batchAfter, entry, headOf, newId } from '../contract/given.ts';
 import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
-import { chain, node } from '../support/definitions.ts';
 import { silentLogger } from '../support/log-parts.ts';
 import { patient } from '../support/machine.ts';
+import { acceptParts, type AcceptParts } from '../support/accept-parts.ts';
+import { codeThrownBy } from '../support/code-thrown.ts';
 
 const CALLER = {
   ...{ tenant: 'default', subject: subjectOf('api-key', 'default', 'tester') },
   scopes: ['runs:read', 'runs:create'],
 };
-const NOOP = chain('noop', [node('only', 'core.noop')]);
 const MASTER = { id: 'k', key: new Uint8Array(randomBytes(32)) };
 /** A process hears a moment later that a key is gone. */
 const HEARD = { timeout: patient(4 * KEY_HELD_MS) };
@@ -37,25 +36,9 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
-type Deps = Parameters<typeof acceptRun>[0];
-
-function deps(more: Partial<Deps> = {}): Deps {
-  return {
-    stores,
-    log: { head: (run) => stores.log.head(run), endUnstarted: async () => false },
-    engine: {
-      start: async (input) => ({ temporalRunId: `t-${input.runId}` }),
-      send: async () => ({ bodyDigest: '', status: 'cancelling' }),
-      childEnded: async () => {},
-      ping: async () => {},
-    },
-    catalog: { definition: () => NOOP, agent: () => undefined },
-    models: createModels({}),
-    redactor: { json: (value) => value, text: (text) => text },
-    config: { escalation: true },
-    logger: silentLogger,
-    ...more,
-  };
+function deps(more: Partial<AcceptParts> = {}): AcceptParts {
+  const log = { ...acceptParts(stores).log, head: stores.log.head.bind(stores.log) };
+  return { ...acceptParts(stores), log, ...more };
 }
 
 const request = (more: Partial<RunRequest>): RunRequest => ({
@@ -71,13 +54,6 @@ function onceWith(key: string, body = {}): AcceptOnce {
 
 const told = (once: Awaited<ReturnType<typeof acceptRun>>) =>
   once.replayed ? once.kept.body : { runId: once.data.runId };
-
-async function codeThrownBy(work: Promise<unknown>): Promise<string | undefined> {
-  return work.then(
-    () => 'nothing thrown',
-    (error: unknown) => codeOf(error),
-  );
-}
 
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: false };
 
@@ -135,7 +111,7 @@ describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
     const [sessionId, dataSubject] = [newId('session'), newId('somebody')];
     const once = onceWith(newId('key'));
     const run = request({ sessionId });
-    const away: Deps['engine'] = {
+    const away: AcceptParts['engine'] = {
       ...deps().engine,
       start: () => Promise.reject(new HostError('service_unavailable')),
     };
@@ -154,7 +130,7 @@ describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
     const once = onceWith(newId('key'));
     const run = request({});
     const first = await acceptRun(deps(), CALLER, { run, once });
-    const catalog: Deps['catalog'] = { definition: () => undefined, agent: () => undefined };
+    const catalog: AcceptParts['catalog'] = { definition: () => undefined, agent: () => undefined };
     const again = await acceptRun(deps({ catalog }), CALLER, { run, once });
     expect([again.replayed, told(again)]).toEqual([true, told(first)]);
   });
@@ -228,7 +204,7 @@ describe('idempotency.md §Layer 1: a repeat is told its first answer', () => {
 
 describe('architecture §10.1: a run has the subject of its session', () => {
   /** Somebody's first run enters the session between the question whose it is and the row. */
-  function meanwhile(sessionId: string, dataSubject: string): Deps {
+  function meanwhile(sessionId: string, dataSubject: string): AcceptParts {
     let asked = 0;
     const subjects: Stores['subjects'] = {
       ...stores.subjects,
@@ -260,7 +236,7 @@ describe('architecture §10.1: a run has the subject of its session', () => {
   });
 
   it('a bad request makes no key', async () => {
-    const none: Deps['catalog'] = { definition: () => undefined, agent: () => undefined };
+    const none: AcceptParts['catalog'] = { definition: () => undefined, agent: () => undefined };
     const dataSubject = newId('somebody');
     const run = request({ dataSubject });
     const refused = acceptRun(deps({ catalog: none }), CALLER, { run });

@@ -1,7 +1,6 @@
 // A run is accepted, a message sent, a request performed once, by whoever asks: without HTTP (architecture §4,
 // idempotency.md §Layer 1).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createModels } from '../../src/adapters/models/index.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { RunMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
@@ -11,15 +10,14 @@ import { readConfigurable } from '../../src/runs/configurable.ts';
 import { messageOnce, sendMessage, type Delivery } from '../../src/runs/messages.ts';
 import type { Asked, Once, Telling } from '../../src/runs/once.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { chain, node } from '../support/definitions.ts';
-import { openAnyStores, silentLogger } from '../support/log-parts.ts';
+import { acceptParts, NOOP, type AcceptParts } from '../support/accept-parts.ts';
+import { openAnyStores } from '../support/log-parts.ts';
 
 const CALLER = {
   tenant: 'default',
   subject: subjectOf('api-key', 'default', 'tester'),
   scopes: [],
 };
-const NOOP = chain('noop', [node('only', 'core.noop')]);
 let stores: Stores;
 const started: RunInput[] = [];
 const sent: { updateId: string; message: RunMessage }[] = [];
@@ -29,11 +27,12 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
-function deps(): Parameters<typeof acceptRun>[0] {
+function deps(): AcceptParts {
+  const parts = acceptParts(stores);
   return {
-    stores,
-    log: { head: async () => undefined, endUnstarted: async () => false },
+    ...parts,
     engine: {
+      ...parts.engine,
       async start(input) {
         started.push(input);
         return { temporalRunId: `t-${input.runId}` };
@@ -43,14 +42,7 @@ function deps(): Parameters<typeof acceptRun>[0] {
         const first = sent.find((one) => one.updateId === updateId);
         return { bodyDigest: first?.message.bodyDigest ?? '', status: 'cancelling' };
       },
-      childEnded: async () => {},
-      ping: async () => {},
     },
-    catalog: { definition: () => NOOP, agent: () => undefined },
-    models: createModels({}),
-    redactor: { json: (value) => value, text: (text) => text },
-    config: { escalation: true },
-    logger: silentLogger,
   };
 }
 
