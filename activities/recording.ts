@@ -16,25 +16,25 @@ import {
 import type { ForkOf } from '../src/rules/run-input.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import type { ForkChildrenInput, ReadRecordingInput } from './contract.ts';
+import { Brief } from '../src/system/recent.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Of one page, but for an item that is larger alone. */
 const PAGE_BYTES = 400 * 1024;
 
-/** Recordings that are kept while their pages are asked for: each is read from its whole history. */
+/**
+ * Recordings that are kept while their pages are asked for, since each is read from its whole history; and how long, in ms,
+ * after the last page. They are in the clear: once nobody asks they do not stay in memory.
+ */
 const KEPT = 4;
-/** ms behind the last page that was asked for. */
-const KEPT_MS = 60_000;
+const KEPT_MS = 30_000;
 
 type Ports = Pick<ActivityPorts, 'log' | 'stores'>;
 
-interface KeptPages {
-  readonly pages: Promise<readonly Recording[]>;
-  untilMs: number;
-}
+type Pages = Promise<readonly Recording[]>;
 
-const kept = new WeakMap<Ports['log'], Map<string, KeptPages>>();
+const kept = new WeakMap<Ports['log'], Brief<string, Pages>>();
 
 export async function readRecording(
   ports: Ports,
@@ -42,7 +42,7 @@ export async function readRecording(
 ): Promise<StepResult<null>> {
   const { sourceRunId } = fork;
   const pages = await pagesOf(ports, tenant, fork);
-  // A fork that was not asked for over the API, as of a child, has taken over nothing yet.
+  // What the source has come to need since its fork was noted.
   const { runs, content } = ports.stores;
   if (page === 0) await content.share(runs.ref(tenant, sourceRunId), runs.ref(tenant, runId));
   const { entries: own = [], batches: given = [] } = pages[page] ?? {};
@@ -84,22 +84,21 @@ export async function forkChildren(
   });
 }
 
-function pagesOf(ports: Ports, tenant: string, fork: ForkOf): Promise<readonly Recording[]> {
+function pagesOf(ports: Ports, tenant: string, fork: ForkOf): Pages {
   const { sourceRunId, length } = fork;
-  const all = kept.get(ports.log) ?? new Map<string, KeptPages>();
+  const all = kept.get(ports.log) ?? new Brief<string, Pages>({ limit: KEPT, keptMs: KEPT_MS });
   kept.set(ports.log, all);
-  const nowMs = Date.now();
-  for (const [key, { untilMs }] of all) if (untilMs < nowMs) all.delete(key);
   const key = JSON.stringify([tenant, sourceRunId, length]);
-  const own = all.get(key) ?? { pages: readPages(ports, tenant, fork), untilMs: 0 };
-  own.untilMs = nowMs + KEPT_MS;
-  // The last that was asked for stands last.
-  all.delete(key);
-  all.set(key, own);
-  own.pages.catch(() => all.delete(key));
-  const [oldest] = all.keys();
-  if (all.size > KEPT && oldest !== undefined) all.delete(oldest);
-  return own.pages;
+  const known = all.get(key);
+  if (known) return known;
+  const pages = readPages(ports, tenant, fork);
+  all.set(key, pages);
+  pages.then(
+    // It may have been read for longer than it is kept.
+    () => all.set(key, pages),
+    () => void (all.get(key) === pages && all.delete(key)),
+  );
+  return pages;
 }
 
 async function readPages(

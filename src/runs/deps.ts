@@ -34,5 +34,5 @@ export interface RunsDeps {
 }
 
 export type ChildrenDeps = Omit<RunsDeps, 'stores'> & {
-  readonly stores: RunsDeps['stores'] & Pick<Stores, 'families'>;
+  readonly stores: RunsDeps['stores'] & Pick<Stores, 'families' | 'retention'>;
 };

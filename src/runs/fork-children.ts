@@ -11,6 +11,7 @@ import type { NewRun, RunRef, RunRow } from '../ports/runs.ts';
 import { staleness } from './child-ends.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { forkedAs, rowsOf } from './fork.ts';
+import { holdSources } from './fork-sources.ts';
 import { startNew, startRun } from './start.ts';
 
 /** Children of one run that are read at once. */
@@ -33,13 +34,13 @@ export async function forkChildren(
   const { stores } = deps;
   const source = stores.runs.ref(parent.tenant, fork.sourceRunId);
   const leaving = leavingOf(fork, recording);
-  const planned: NewRun[] = [];
+  const planned: { readonly source: RunRow; readonly run: NewRun }[] = [];
   const lacking = new Set(leaving.dispatched);
   for await (const child of childrenOf(deps, source)) {
     signal?.throwIfAborted();
     for (const name of namesOf(leaving, child)) lacking.delete(name);
-    const row = await childFork(deps, { parent, leaving }, child);
-    if (row) planned.push(row);
+    const run = await childFork(deps, { parent, leaving }, child);
+    if (run) planned.push({ source: child, run });
   }
   // One that was open where a branch by recorded tools leaves is asked for in the records behind.
   const isHeld = (name: string) => hasRecordedTools(fork) && !leaving.ended.has(name);
@@ -49,9 +50,13 @@ export async function forkChildren(
       ...{ childRunId, reason: 'A child run of the source is not there any more.' },
     });
   // What cannot be read has been told of by now: no part of the family is made without the others.
-  for (const row of planned) {
+  for (const { source: child, run } of planned) {
     signal?.throwIfAborted();
-    await accept(deps, row);
+    await hold(deps, child, run);
+  }
+  for (const { run } of planned) {
+    signal?.throwIfAborted();
+    await accept(deps, run);
   }
 }
 
@@ -148,6 +153,15 @@ function headerOf({ runId, input }: RunRow, child: RunHeader): RunHeader {
     ...{ sessionId, correlationId, parentRunId: runId, depth: depthOf(input.header) + 1 },
     ...(typeof startedBy === 'object' ? { startedBy: { ...startedBy, runId } } : {}),
   };
+}
+
+/** It may outlive the fork that it is a child of, whose own note ends with that. */
+async function hold(deps: ChildrenDeps, source: RunRow, run: NewRun): Promise<void> {
+  if (!(await holdSources(deps, source, run))) return;
+  throw new HostError('replay_source_missing', {
+    ...{ runId: run.runId, childRunId: source.runId },
+    reason: 'A run that a child run of the fork would go by is not there any more.',
+  });
 }
 
 async function accept(deps: ChildrenDeps, child: NewRun): Promise<void> {

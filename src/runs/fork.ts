@@ -4,7 +4,7 @@ import type { ForkBuild } from '../rules/builds.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { WENT_ON_KEY } from '../rules/ids.ts';
 import { madeAtMs, startingMessageId, type ForkOf, type RunInput } from '../rules/run-input.ts';
-import { mergedOverlay, recordsOf, withOverlay } from '../rules/overlay.ts';
+import { mergedOverlay, withOverlay } from '../rules/overlay.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRow } from '../ports/runs.ts';
@@ -13,10 +13,10 @@ import type { RunForkRequest } from '../../schemas/types.generated.ts';
 import { acceptRun, repeated, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { RunsDeps } from './deps.ts';
 import { goneRun } from './find.ts';
+import { holdSources } from './fork-sources.ts';
 import { newRoot, requireRehearsals } from './input.ts';
 import type { Once } from './once.ts';
 import { readOverlay, type OverlayDeps, type ReadOverlay } from './overlay.ts';
-import { logsBehind } from './recorded-logs.ts';
 import { requireScope } from './scopes.ts';
 
 type ForkDeps = Omit<RunsDeps, 'log'> & {
@@ -75,11 +75,10 @@ async function noteFork(
   caller: Caller,
   { source, run: { runId, input } }: { readonly source: RunRow; readonly run: NewRun },
 ): Promise<void> {
-  const { retention, runs } = deps.stores;
+  const { runs } = deps.stores;
   const { tenant } = source;
-  const others = input.fork ? await recordsFor(deps, tenant, input.fork) : [];
-  const goesBy = others.map((other) => runs.ref(tenant, other));
-  if (await retention.noteFork(source, runId, goesBy)) return;
+  const others = await holdSources(deps, source, { runId, input });
+  if (!others) return;
   if (!(await runs.find(tenant, source.runId))) await goneRun(deps, caller, source.runId);
   for (const other of others)
     if (!(await runs.find(tenant, other)))
@@ -89,18 +88,6 @@ async function noteFork(
           'The run whose record the source went by is not there any more: say which record the fork goes by.',
       });
   await goneRun(deps, caller, runId);
-}
-
-/** Beside its source: the records that it goes by, and those behind them. */
-async function recordsFor({ stores }: ForkDeps, tenant: string, fork: ForkOf): Promise<string[]> {
-  const [source, ...named] = recordsOf(fork);
-  const others = new Set(named);
-  const { recordedTools } = mergedOverlay(fork.inherited, fork.overlay);
-  if (fork.mode === 'branch' && recordedTools)
-    for await (const { row } of logsBehind(stores.runs, tenant, recordedTools))
-      others.add(row.runId);
-  if (source !== undefined) others.delete(source);
-  return [...others];
 }
 
 async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked): Promise<Made> {

@@ -1,4 +1,4 @@
-// A map of bounded size: above its limit the entry that was used longest ago is dropped.
+// Maps of bounded size: above its limit the entry that was used longest ago is dropped.
 
 export class Recent<Key, Value> {
   readonly #limit: number;
@@ -34,5 +34,41 @@ export class Recent<Key, Value> {
   /** Of every entry; the order stays. */
   update(change: (key: Key, value: Value) => Value): void {
     for (const [key, value] of this.#entries) this.#entries.set(key, change(key, value));
+  }
+}
+
+/** As Recent, for what must not stay: an entry that nobody has used for `keptMs` is dropped by a timer, not by who comes next. */
+export class Brief<Key, Value> {
+  readonly #keptMs: number;
+  readonly #limit: number;
+  readonly #entries = new Map<Key, { readonly value: Value; readonly timer: NodeJS.Timeout }>();
+
+  constructor({ limit, keptMs }: { readonly limit: number; readonly keptMs: number }) {
+    this.#limit = limit;
+    this.#keptMs = keptMs;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Counts as a use. */
+  get(key: Key): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (entry) this.set(key, entry.value);
+    return entry?.value;
+  }
+
+  set(key: Key, value: Value): void {
+    this.delete(key);
+    const timer = setTimeout(() => this.#entries.delete(key), this.#keptMs).unref();
+    this.#entries.set(key, { value, timer });
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > this.#limit && oldest !== undefined) this.delete(oldest);
+  }
+
+  delete(key: Key): void {
+    clearTimeout(this.#entries.get(key)?.timer);
+    this.#entries.delete(key);
   }
 }

@@ -1,0 +1,110 @@
+// The children of a fork (src/runs/fork-children.ts): what they read stays as long as they may read it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { childRunIdOf } from '../../src/rules/ids.ts';
+import type { ForkOf, RunInput } from '../../src/rules/run-input.ts';
+import type { Recording } from '../../src/rules/recording.ts';
+import { readRows } from '../../src/log/rows.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { ChildrenDeps } from '../../src/runs/deps.ts';
+import { createChildren } from '../../src/runs/children.ts';
+import { appendRows, newRun } from '../contract/given.ts';
+import { end } from '../contract/retention.ts';
+import { openAnyStores, silentLogger } from '../support/log-parts.ts';
+
+const CALL = 'call-1';
+const STARTED_BY = 'node.started|n/1/0/node';
+const NOW = { keptMs: 0, restMs: 0 };
+const RECORDING: Recording = {
+  entries: [{ key: STARTED_BY, type: 'node.started', payload: '{}', timestampMs: 1 }],
+  batches: [],
+};
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openAnyStores();
+});
+afterAll(() => stores.close());
+
+const forkOf = (sourceRunId: string, mode: ForkOf['mode'] = 'replay'): ForkOf => ({
+  ...{ sourceRunId, fromSeq: 1, length: 1, mode, generation: 1 },
+  clocks: [{ recordEndsMs: 1, madeAtMs: 1 }],
+});
+
+async function openRun(of: Partial<RunInput> = {}): Promise<RunRef> {
+  const run = newRun();
+  const input = { ...run.input, ...of, runId: run.runId };
+  if (input.header.parentRunId === undefined) await stores.runs.accept({ ...run, input });
+  else await stores.families.acceptChild({ ...run, input }, 100);
+  const ref = stores.runs.ref(run.tenant, run.runId);
+  await stores.runs.markStarted(ref, `t-${run.runId}`);
+  await appendRows(stores, run.runId, ['one']);
+  return ref;
+}
+
+/** A run with a child. */
+async function familyOf(child: Partial<RunInput> = {}) {
+  const source = await openRun();
+  const header = {
+    ...{ sessionId: source.runId, correlationId: source.runId, parentRunId: source.runId },
+    ...{ causationId: CALL, startedBy: { runId: source.runId, key: STARTED_BY }, depth: 1 },
+  };
+  return { source, child: await openRun({ ...child, header }) };
+}
+
+async function forked({ runId }: RunRef, mode: ForkOf['mode']): Promise<RunRef> {
+  const fork = await openRun({ fork: forkOf(runId, mode) });
+  const source = stores.runs.ref(fork.tenant, runId);
+  expect(await stores.retention.noteFork(source, fork.runId)).toBe(true);
+  return fork;
+}
+
+function children() {
+  const log = {
+    head: (run: RunRef) => stores.log.head(run),
+    fresh: async (run: RunRef) => ({ head: await stores.log.head(run), stale: false }),
+    rows: (run: RunRef, query: object) => readRows(stores.log, run, query),
+  };
+  const engine = { start: async ({ runId }: RunInput) => ({ temporalRunId: `t-${runId}` }) };
+  return createChildren({ stores, log, engine, logger: silentLogger } as unknown as ChildrenDeps);
+}
+
+describe('a child of a fork', () => {
+  // [I70]
+  it('holds its source, and what that needs, also once the fork that it is a child of has ended', async () => {
+    const { source, child } = await familyOf();
+    for (const run of [child, source]) await end(stores, run);
+    const bytes = new TextEncoder().encode(`needed by ${child.runId}`);
+    const hash = await stores.content.put(child, bytes);
+    const fork = await forked(source, 'replay');
+    await children().fork(fork, RECORDING);
+    const own = stores.runs.ref(fork.tenant, childRunIdOf(fork.runId, CALL, 0));
+    expect((await stores.runs.find(own.tenant, own.runId))?.input.fork).toMatchObject({
+      sourceRunId: child.runId,
+    });
+    // Its fork ends first, as it does where the child was set free.
+    await end(stores, fork);
+    expect(await stores.retention.expire(source, NOW)).toEqual({ kind: 'kept', why: 'forked' });
+    await end(stores, own);
+    expect((await stores.retention.expire(source, NOW)).kind).toBe('expired');
+    for (const run of [source, child]) while (!(await stores.retention.clean(run, 100)));
+    while ((await stores.content.sweep(100)) > 0);
+    expect(new Uint8Array(await stores.content.get(own.tenant, hash))).toEqual(bytes);
+  });
+
+  // [I70]
+  it('is not made where a run that it would go by is gone, and none beside it', async () => {
+    const record = await openRun();
+    await end(stores, record);
+    const recordedTools = { runId: record.runId, length: 1 };
+    const { source } = await familyOf({
+      fork: { ...forkOf(record.runId, 'branch'), overlay: { recordedTools } },
+    });
+    expect((await stores.retention.expire(record, NOW)).kind).toBe('expired');
+    const fork = await forked(source, 'branch');
+    await expect(children().fork(fork, RECORDING)).rejects.toMatchObject({
+      code: 'replay_source_missing',
+    });
+    expect((await stores.families.children(fork, { limit: 1 })).runs).toEqual([]);
+  });
+});
