@@ -136,6 +136,6 @@ export interface AgentRegistry {
     token: { readonly tenant: string; readonly agentId: string; readonly tokenHash: string },
     nowMs: number,
   ): Promise<boolean>;
-  /** Deletes audit before `beforeMs`, spent tokens and instances whose lease ended before that. */
-  expire(beforeMs: number): Promise<number>;
+  /** Deletes audit, tokens and instances whose time has been over for `keptMs`; returns how many. */
+  expire(keptMs: number): Promise<number>;
 }

@@ -96,8 +96,8 @@ export interface CohortStore {
   ): Promise<readonly CohortMember[]>;
   member(name: MemberName): Promise<CohortMember | undefined>;
   markStarted(tenant: string, cohortId: string): Promise<void>;
-  /** Open ones that Temporal was not seen to have, created before `beforeMs`, oldest first, from behind one of them. */
-  unstarted(beforeMs: number, limit: number, behind?: LeftCohort): Promise<readonly LeftCohort[]>;
+  /** Open ones that Temporal was not seen to have, of an age as of `RunStore.unstarted`, oldest first, from behind one of them. */
+  unstarted(ageMs: number, limit: number, behind?: LeftCohort): Promise<readonly LeftCohort[]>;
   /** From now on no fork is made. The state then; undefined: no such cohort. */
   cancelling(tenant: string, cohortId: string): Promise<CohortState | undefined>;
   /** The first reason stays. */

@@ -27,8 +27,8 @@ export interface FamilyStore {
   ): Promise<{ readonly runs: readonly FamilyMember[]; readonly nextCursor?: string }>;
   /** Everything below a root, oldest first, `limit` at most. */
   descendants(tenant: string, rootRunId: string, limit: number): Promise<readonly FamilyMember[]>;
-  /** Ends before a time (ms epoch) that nobody has taken, oldest first, from behind one of them. Over all tenants. */
-  untoldEnds(beforeMs: number, limit: number, behind?: UntoldEnd): Promise<readonly UntoldEnd[]>;
+  /** Ends at least `ageMs` ago that nobody has taken, oldest first, from behind one of them. Over all tenants. */
+  untoldEnds(ageMs: number, limit: number, behind?: UntoldEnd): Promise<readonly UntoldEnd[]>;
   /** Its parent has taken it: told, but where it has children that have not ended. */
   endTaken(run: RunRef): Promise<void>;
   /** Whom it concerns knows. */

@@ -70,6 +70,6 @@ export interface IdempotencyStore {
   bind(tenant: string, claim: IdempotencyClaim, owner: string, boundTo: string): Promise<boolean>;
   /** Ends the claim: one that is bound to a run or an interrupt stays so, any other is forgotten. */
   release(tenant: string, claim: IdempotencyClaim, owner: string): Promise<void>;
-  /** Deletes records older than `beforeMs`; returns how many. */
-  expire(beforeMs: number): Promise<number>;
+  /** Deletes records that are at least so old, in ms by the clock that they were made by; returns how many. */
+  expire(keptMs: number): Promise<number>;
 }

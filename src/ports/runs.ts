@@ -130,6 +130,8 @@ export interface RunStore {
    * none); undefined: the run has failed to start, and stays so.
    */
   markStarted(run: RunRef, temporalRunId: string): Promise<RunStatus | undefined>;
+  /** Temporal has refused its start. How long ago it did so first, in ms. */
+  noteRefusal(run: RunRef): Promise<number>;
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
   markStartFailed(run: RunRef, failure: StartFailure): Promise<StartFailure | undefined>;
   /** Throws HostError history_undecodable (it is damaged) and key_unavailable. */
@@ -152,14 +154,11 @@ export interface RunStore {
   /** How many runs wait for a person, counted no further than `limit`. */
   countWaiting(tenant: string, limit: number, nowMs: number): Promise<number>;
   /**
-   * Runs accepted before `beforeMs` whose start is not confirmed and whose log is not closed, oldest first, from behind one
-   * of them; those that failed to start only while they have a head that does not say so yet.
+   * Runs accepted at least `ageMs` ago, or later than it is now by the database's clock, whose start is not confirmed and
+   * whose log is not closed, oldest first, from behind one of them; those that failed to start only while they have a head
+   * that does not say so yet.
    */
-  unstarted(
-    beforeMs: number,
-    limit: number,
-    behind?: UnstartedRun,
-  ): Promise<readonly UnstartedRun[]>;
+  unstarted(ageMs: number, limit: number, behind?: UnstartedRun): Promise<readonly UnstartedRun[]>;
   /** Tenant and id of a run, without reading its row. A caller who acts for a tenant compares the tenant. */
   locate(runId: string): Promise<RunRef | undefined>;
   /** Every run whose id is above `after` ('' = from the first) in ascending order, for the rebuild. */

@@ -204,12 +204,13 @@ export async function startLeftCohorts(
     readonly stores: Pick<Stores, 'cohorts'>;
     readonly rounds: Rounds;
     readonly signal: AbortSignal;
+    /** For tests; UNSTARTED_MS when absent. */
+    readonly unstartedMs?: number;
   },
-  nowMs: number,
   behind?: LeftCohort,
 ): Promise<LeftCohort | undefined> {
-  const beforeMs = nowMs - UNSTARTED_MS;
-  const left = await deps.stores.cohorts.unstarted(beforeMs, ROUND_COHORTS, behind);
+  const { unstartedMs = UNSTARTED_MS } = deps;
+  const left = await deps.stores.cohorts.unstarted(unstartedMs, ROUND_COHORTS, behind);
   for (const { tenant, cohortId } of left) {
     if (deps.signal.aborted) return undefined;
     const turn = { message: 'a cohort is not started, trying again', fields: { cohortId } };

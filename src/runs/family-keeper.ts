@@ -24,13 +24,16 @@ export interface FamilyKeeper {
   start(): void;
   /** Waits for the end, or the child, at which the round is. */
   stop(): Promise<void>;
-  /** One round; `nowMs` for tests. */
-  round(nowMs?: number): Promise<void>;
+  round(): Promise<void>;
 }
 
-export type FamilyKeeperDeps = ChildrenDeps & { readonly stores: Pick<Stores, 'ping'> };
+export type FamilyKeeperDeps = ChildrenDeps & {
+  readonly stores: Pick<Stores, 'ping'>;
+  /** For tests; OWN_TIME_MS when absent. */
+  readonly ownTimeMs?: number;
+};
 
-type Keeper = ChildrenDeps & {
+type Keeper = FamilyKeeperDeps & {
   readonly rounds: Rounds;
   /** Rejects where Temporal or the database answers nobody. */
   readonly answers: () => Promise<unknown>;
@@ -49,13 +52,13 @@ export function createFamilyKeeper(deps: FamilyKeeperDeps): FamilyKeeper {
   const answers = () => Promise.all([stores.ping(), engine.ping()]);
   const rounds = createRounds({ logger, answers });
   const keeper: Keeper = { ...deps, rounds, answers, signal: stopping.signal };
-  const round = (nowMs = Date.now()): Promise<void> => {
+  const round = (): Promise<void> => {
     running = running
       .then(async () => {
         isBusy = true;
         const turn = { message: 'ends of runs are not told, trying again', fields: {} };
         await rounds.turn(turn, async () => {
-          behind = await tellEnds(keeper, nowMs, behind);
+          behind = await tellEnds(keeper, behind);
         });
       })
       .finally(() => (isBusy = false));
@@ -79,10 +82,10 @@ export function createFamilyKeeper(deps: FamilyKeeperDeps): FamilyKeeper {
 /** Returns the end that the next round goes on behind; undefined: it begins anew. */
 async function tellEnds(
   deps: Keeper,
-  nowMs: number,
   behind: UntoldEnd | undefined,
 ): Promise<UntoldEnd | undefined> {
-  const ends = await deps.stores.families.untoldEnds(nowMs - OWN_TIME_MS, ROUND_ENDS, behind);
+  const { ownTimeMs = OWN_TIME_MS } = deps;
+  const ends = await deps.stores.families.untoldEnds(ownTimeMs, ROUND_ENDS, behind);
   for (const end of ends) {
     if (deps.signal.aborted) return undefined;
     const { runId } = end.run;

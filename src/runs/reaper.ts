@@ -1,6 +1,6 @@
 // The reaper (architecture §4): runs whose start was never confirmed are started again from their row; those that
-// Temporal refuses for good fail after 30 s, so that no accepted run is forgotten. One whose row cannot be read, or that
-// cannot be asked about, waits, and the others do not wait for it.
+// Temporal has refused for 30 s fail, so that no accepted run is forgotten. One whose row cannot be read, or that cannot be
+// asked about, waits, and the others do not wait for it. How old something is the database's clock decides.
 import { codeOf, HostError } from '../rules/errors.ts';
 import { isUnreadable } from '../rules/unreadable.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
@@ -16,7 +16,7 @@ import { failRun, startRun } from './start.ts';
 const REAPER_INTERVAL_MS = 3_000;
 /** A start that takes longer than this is tried by the reaper, in ms. */
 const UNSTARTED_MS = 5_000;
-/** A refused run fails when it is older than this, in ms. */
+/** A run fails that is refused, and was refused first so long ago, in ms. An outage before that says nothing. */
 export const FAIL_AFTER_MS = 30_000;
 /** Idempotency records and records of agents that have served their time are deleted this often, in ms. */
 const EXPIRE_INTERVAL_MS = 3_600_000;
@@ -33,14 +33,15 @@ export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger' | 'config'> & {
   >;
   readonly cohortEngine: CohortEngine;
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
+  /** For tests; UNSTARTED_MS when absent. */
+  readonly unstartedMs?: number;
 };
 
 export interface Reaper {
   start(): void;
   /** Waits for the round that runs. */
   stop(): Promise<void>;
-  /** One round; `nowMs` for tests. */
-  round(nowMs?: number): Promise<void>;
+  round(): Promise<void>;
 }
 
 /** A round that has a signal to end by, and the turns of all rounds. */
@@ -61,31 +62,29 @@ export function createReaper(deps: ReaperDeps): Reaper {
   /** The last ones that were looked at: what cannot be started keeps nothing behind it waiting. */
   let run: UnstartedRun | undefined;
   let cohort: LeftCohort | undefined;
-  let expiredAtMs = 0;
-  const perform = async (nowMs: number): Promise<void> => {
+  let expiry = roundLimit(0);
+  const perform = async (): Promise<void> => {
     await rounds.turn({ message: 'runs are not started, trying again', fields: {} }, async () => {
-      run = await reap(at, nowMs, run);
+      run = await reap(at, run);
     });
     const cohorts = { message: 'cohorts are not started, trying again', fields: {} };
     await rounds.turn(cohorts, async () => {
-      cohort = await startLeftCohorts(at, nowMs, cohort);
+      cohort = await startLeftCohorts(at, cohort);
     });
-    if (nowMs - expiredAtMs < EXPIRE_INTERVAL_MS) return;
+    if (!expiry.isOver()) return;
     const outcomes = [
       await expire(at, 'answers to keys', () =>
-        stores.idempotency.expire(nowMs - IDEMPOTENCY_RETENTION_SECONDS * 1000),
+        stores.idempotency.expire(IDEMPOTENCY_RETENTION_SECONDS * 1000),
       ),
-      await expire(at, 'records of agents', () =>
-        stores.agents.expire(nowMs - AGENT_RECORDS_RETENTION_MS),
-      ),
+      await expire(at, 'records of agents', () => stores.agents.expire(AGENT_RECORDS_RETENTION_MS)),
     ];
-    if (outcomes.every(({ kind }) => kind === 'done')) expiredAtMs = nowMs;
+    if (outcomes.every(({ kind }) => kind === 'done')) expiry = roundLimit(EXPIRE_INTERVAL_MS);
   };
-  const round = (nowMs = Date.now()): Promise<void> => {
+  const round = (): Promise<void> => {
     running = running
       .then(() => {
         isBusy = true;
-        return perform(nowMs);
+        return perform();
       })
       .finally(() => (isBusy = false));
     return running;
@@ -120,20 +119,19 @@ function expire(
  */
 async function reap(
   at: Round,
-  nowMs: number,
   behind: UnstartedRun | undefined,
 ): Promise<UnstartedRun | undefined> {
-  const { stores, rounds, signal } = at;
+  const { stores, rounds, signal, unstartedMs = UNSTARTED_MS } = at;
   const limit = roundLimit(ROUND_LIMIT_MS);
   for (let last = behind; ;) {
-    const page = await stores.runs.unstarted(nowMs - UNSTARTED_MS, PAGE_RUNS, last);
+    const page = await stores.runs.unstarted(unstartedMs, PAGE_RUNS, last);
     for (const run of page) {
       if (signal.aborted || limit.isOver()) return last;
       const turn = {
         message: 'a run is not started, trying again',
         fields: { runId: run.runId },
       };
-      const { kind } = await rounds.turn(turn, () => startLeft(at, run, nowMs));
+      const { kind } = await rounds.turn(turn, () => startLeft(at, run));
       // What was looked at before this one was answered.
       if (kind === 'away') return last;
       last = run;
@@ -142,14 +140,14 @@ async function reap(
   }
 }
 
-async function startLeft(at: Round, run: UnstartedRun, nowMs: number): Promise<void> {
+async function startLeft(at: Round, run: UnstartedRun): Promise<void> {
   const row = await at.stores.runs.find(run.tenant, run.runId);
   if (!row) return;
   try {
     await startRun(at, row);
   } catch (error) {
-    if (nowMs - run.createdAtMs <= FAIL_AFTER_MS || !isRefusal(error)) throw error;
-    await failRun(at, row, { cause: codeOf(error) ?? 'internal_error', atMs: nowMs });
+    if (!isRefusal(error) || (await at.stores.runs.noteRefusal(row)) < FAIL_AFTER_MS) throw error;
+    await failRun(at, row, { cause: codeOf(error) ?? 'internal_error', atMs: Date.now() });
   }
 }
 

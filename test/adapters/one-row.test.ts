@@ -143,9 +143,9 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
         start: async ({ cohortId }: { readonly cohortId: string }) => void started.push(cohortId),
       },
     } as unknown as Parameters<typeof startLeftCohorts>[0];
-    const behind = await startLeftCohorts(deps, 1e9);
+    const behind = await startLeftCohorts(deps);
     expect([behind?.cohortId, started]).toEqual([lost[19], []]);
-    expect(await startLeftCohorts(deps, 1e9, behind)).toBeUndefined();
+    expect(await startLeftCohorts(deps, behind)).toBeUndefined();
     expect(started.toSorted()).toEqual(ids.toSorted().slice(21));
   });
 

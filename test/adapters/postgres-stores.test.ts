@@ -20,6 +20,7 @@ import {
   eventually,
   headOf,
   newRun,
+  sinceTheEpoch,
   startedRun,
   refTo,
 } from '../contract/given.ts';
@@ -175,13 +176,13 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
   });
 
   it('architecture §3.6 a run that failed to start is not started again when the heads are dropped', async () => {
-    const run = newRun({ createdAtMs: -50 });
+    const run = newRun({ createdAtMs: -50_000 });
     await stores().runs.accept(run);
     await stores().runs.markStartFailed(refTo(run.runId), { cause: 'payload_too_large', atMs: 7 });
     const { db, close } = await openDatabase({ kind: 'postgres', url }, quietLogger);
     await db.query('DELETE FROM run_heads WHERE run_id = $1', [run.runId]);
     await close();
-    const listed = (await stores().runs.unstarted(0, 200)).map(({ runId }) => runId);
+    const listed = (await stores().runs.unstarted(sinceTheEpoch(), 200)).map(({ runId }) => runId);
     expect(listed).not.toContain(run.runId);
   });
 

@@ -102,10 +102,10 @@ export function delta(
   };
 }
 
-/** One history event further, with these rows. */
 /** Summary of a run that waits for nobody. */
 export const NO_WAITS: RunSummary = { waits: [] };
 
+/** One history event further, with these rows. */
 export function batchAfter(
   head: Head,
   rows: readonly NewRow[],
@@ -129,6 +129,11 @@ export function batchAfter(
     summary: () => NO_WAITS,
     ...over,
   };
+}
+
+/** An age that only runs have that were accepted before the epoch. */
+export function sinceTheEpoch(): number {
+  return Date.now() + 5_000;
 }
 
 export async function headOf(stores: Stores, runId: string): Promise<Head> {

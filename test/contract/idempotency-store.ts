@@ -129,8 +129,8 @@ export function idempotencyStoreContract(stores: GivenStores): void {
         status: 200,
         body: 1,
       });
-      expect(await store().expire(Date.now() - 60_000)).toBe(0);
-      expect(await store().expire(Date.now() + 60_000)).toBeGreaterThanOrEqual(1);
+      expect(await store().expire(60_000)).toBe(0);
+      expect(await store().expire(0)).toBeGreaterThanOrEqual(1);
       expect(await store().claim('default', claim, LEASE_MS)).toMatchObject({ kind: 'claimed' });
     });
   });

@@ -1,7 +1,18 @@
 // What every RunStore does (architecture §4, accept; rest-endpoints.md).
 import { describe, expect, it } from 'vitest';
 import type { GivenStores } from './given.ts';
-import { batchAfter, entry, headOf, newClaim, newId, newRun, startedRun, refTo } from './given.ts';
+import {
+  batchAfter,
+  entry,
+  eventually,
+  headOf,
+  newClaim,
+  newId,
+  newRun,
+  sinceTheEpoch,
+  startedRun,
+  refTo,
+} from './given.ts';
 
 export function runStoreContract(stores: GivenStores): void {
   describe('RunStore', () => {
@@ -137,28 +148,31 @@ export function runStoreContract(stores: GivenStores): void {
 
     it('architecture §4 the reaper sees unconfirmed runs, oldest first, until they are started or closed', async () => {
       const [late, early, closed] = [
-        newRun({ createdAtMs: -10 }),
-        newRun({ createdAtMs: -20 }),
-        newRun({ createdAtMs: -30 }),
+        newRun({ createdAtMs: -10_000 }),
+        newRun({ createdAtMs: -20_000 }),
+        newRun({ createdAtMs: -30_000 }),
       ];
       for (const run of [late, early, closed]) await stores().runs.accept(run);
       const head = await headOf(stores(), closed.runId);
       await stores().log.append(
         batchAfter(head, [entry(closed.runId, 'terminal')], { status: 'failed', closed: true }),
       );
-      const unstarted = await stores().runs.unstarted(0, 200);
+      const unstarted = await stores().runs.unstarted(sinceTheEpoch(), 200);
       expect(unstarted.map((run) => run.runId)).toEqual([early.runId, late.runId]);
-      const [first] = await stores().runs.unstarted(0, 1);
-      expect((await stores().runs.unstarted(0, 1, first)).map(({ runId }) => runId)).toEqual([
-        late.runId,
-      ]);
+      const [first] = await stores().runs.unstarted(sinceTheEpoch(), 1);
+      expect(
+        (await stores().runs.unstarted(sinceTheEpoch(), 1, first)).map(({ runId }) => runId),
+      ).toEqual([late.runId]);
       await stores().runs.markStarted(refTo(early.runId), 'T1');
       await stores().runs.markStarted(refTo(late.runId), 'T1');
-      expect(await stores().runs.unstarted(0, 200)).toEqual([]);
+      expect(await stores().runs.unstarted(sinceTheEpoch(), 200)).toEqual([]);
     });
 
     it('architecture §4 a failure to start is decided once, never for a started run, and outlives the head', async () => {
-      const [refused, started] = [newRun({ createdAtMs: -40 }), newRun({ createdAtMs: -40 })];
+      const [refused, started] = [
+        newRun({ createdAtMs: -40_000 }),
+        newRun({ createdAtMs: -40_000 }),
+      ];
       for (const run of [refused, started]) await stores().runs.accept(run);
       await stores().runs.markStarted(refTo(started.runId), 'T1');
       const first = { cause: 'payload_too_large', atMs: 7 };
@@ -169,12 +183,29 @@ export function runStoreContract(stores: GivenStores): void {
       );
       expect(await runs.markStartFailed(refTo(started.runId), first)).toBeUndefined();
       expect((await runs.find('default', refused.runId))?.startFailure).toEqual(first);
-      const listed = async () => (await runs.unstarted(0, 200)).map(({ runId }) => runId);
+      const listed = async () =>
+        (await runs.unstarted(sinceTheEpoch(), 200)).map(({ runId }) => runId);
       expect(await listed()).toContain(refused.runId);
       await stores().log.append(
         batchAfter(await headOf(stores(), refused.runId), [], { status: 'failed', closed: true }),
       );
       expect(await listed()).not.toContain(refused.runId);
+    });
+
+    it('architecture §4 a refusal is dated once, and runs are as old as the database says', async () => {
+      const { runs } = stores();
+      const [old, young, ahead] = [1, Date.now(), Date.now() + 3_600_000].map((createdAtMs) =>
+        newRun({ createdAtMs }),
+      );
+      const all = [old, young, ahead].flatMap((run) => run ?? []);
+      for (const run of all) await runs.accept(run);
+      const due = (await runs.unstarted(60_000, 200)).map(({ runId }) => runId);
+      expect(all.map(({ runId }) => due.includes(runId))).toEqual([true, false, true]);
+      const [first] = all;
+      const ref = refTo(first?.runId ?? '');
+      expect(await runs.noteRefusal(ref)).toBeLessThan(3_600_000);
+      await eventually(async () => (await runs.noteRefusal(ref)) > 50, 'that it was some time ago');
+      for (const { runId } of all) await runs.markStarted(refTo(runId), 'T1');
     });
 
     it('architecture §4 a run that failed to start is not noted as started, and a started one stays so', async () => {

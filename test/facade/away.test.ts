@@ -11,6 +11,7 @@ import { fold } from '../../src/log/fold.ts';
 import { rebuild } from '../../src/log/rebuild.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
 import { KEY, refusals, startFaultHost, type FaultHost, type Envelope } from './fault-host.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
 import { runRef } from '../support/run-ref.ts';
 import { readSse } from './sse-client.ts';
 import { takes } from '../support/waiting.ts';
@@ -149,7 +150,13 @@ describe('architecture §4 a run that failed to start stays so', () => {
 });
 
 describe('architecture §4 the reaper', () => {
-  const reaperNow = (ms: number) => createReaper(host.deps).round(Date.now() + ms);
+  /** As if it were so many ms later. */
+  const reaperNow = (ms: number) => {
+    const { runs } = host.stores;
+    const noteRefusal = async (run: RunRef) => (await runs.noteRefusal(run)) + ms;
+    const stores = { ...host.stores, runs: { ...runs, noteRefusal } };
+    return createReaper({ ...host.deps, stores, unstartedMs: -ms }).round();
+  };
   const accepted = async (): Promise<string> => {
     const { body } = await host.api<Envelope>('/v1/runs', { body: { workflowId: 'noop' } });
     return String(body.details?.runId);
@@ -168,17 +175,13 @@ describe('architecture §4 the reaper', () => {
 
   it('a run that Temporal refuses for good fails after 30 s, with one terminal entry', async () => {
     host.temporal.startError = new HostError('payload_too_large');
-    const before = new Set(
-      (await host.stores.runs.unstarted(Date.now() + 1, 100)).map((row) => row.runId),
-    );
+    const before = new Set((await host.stores.runs.unstarted(0, 100)).map((row) => row.runId));
     await refused(
       '/v1/runs',
       { body: { workflowId: 'noop' } },
       { status: 413, code: 'payload_too_large' },
     );
-    const row = (await host.stores.runs.unstarted(Date.now() + 1, 100)).find(
-      ({ runId }) => !before.has(runId),
-    );
+    const row = (await host.stores.runs.unstarted(0, 100)).find(({ runId }) => !before.has(runId));
     const runId = row?.runId ?? '';
     await reaperNow(10_000);
     expect((await host.stores.log.head(runRef(runId)))?.closed).toBe(false);
@@ -193,11 +196,9 @@ describe('architecture §4 the reaper', () => {
     );
     expect(log.body.events.map(({ type }) => type)).toEqual(['run.failed']);
     expect(log.body.isComplete).toBe(true);
-    expect(
-      (await host.stores.runs.unstarted(Date.now() + 100_000, 100)).some(
-        (item) => item.runId === runId,
-      ),
-    ).toBe(false);
+    expect((await host.stores.runs.unstarted(0, 100)).some((item) => item.runId === runId)).toBe(
+      false,
+    );
     const stored = await host.stores.log.read(runRef(runId), { after: -1, limit: 10 });
     const head = await host.stores.log.head(runRef(runId));
     const {

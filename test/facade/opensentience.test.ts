@@ -12,7 +12,7 @@ import { FIRST } from '../../src/facade/majors.ts';
 import { pathOf } from '../../src/facade/route.ts';
 import { discoveryDocument } from '../../src/facade/routes/discovery.ts';
 import { OPENSENTIENCE } from '../../src/facade/routes/opensentience.ts';
-import type { AgentSessionView } from '../../src/ports/agents.ts';
+import type { AgentAuditEntry, AgentSessionView } from '../../src/ports/agents.ts';
 import type { CatalogAgent } from '../../src/ports/catalog.ts';
 import type {
   OpenSentienceAgentDetail,
@@ -26,6 +26,8 @@ import { KEY, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 const BASE = '/v1/host/openwop-temporal/opensentience';
 const LEASE_MS = 600_000;
 const AT_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+/** What a test itself may take. */
+const SLACK_MS = 600_000;
 const RECORDED = '../cli/recorded';
 
 let host: FaultHost;
@@ -465,10 +467,17 @@ describe('RFC 0002 §D tool events', () => {
 
 describe('architecture §7 what was kept long enough', () => {
   it('the reaper deletes audit after its retention, and not before', async () => {
-    const kinds = async () => (await host.stores.agents.audit('other', { limit: 9 })).length;
-    await createReaper(host.deps).round(AT_MS + AGENT_RECORDS_RETENTION_MS);
-    expect(await kinds()).toBe(1);
-    await createReaper(host.deps).round(AT_MS + AGENT_RECORDS_RETENTION_MS + 1);
-    expect(await kinds()).toBe(0);
+    const { agents } = host.stores;
+    const entryOf = (atMs: number, kind: AgentAuditEntry['kind']) => ({
+      ...{ atMs, kind, tenant: 'older', instanceId: 'core-1', details: {} },
+    });
+    const nowMs = Date.now();
+    await agents.appendAudit([
+      entryOf(nowMs - AGENT_RECORDS_RETENTION_MS - SLACK_MS, 'session.opened'),
+      entryOf(nowMs - AGENT_RECORDS_RETENTION_MS + SLACK_MS, 'process.exited'),
+    ]);
+    await createReaper(host.deps).round();
+    const left = await agents.audit('older', { limit: 9 });
+    expect(left.map(({ kind }) => kind)).toEqual(['process.exited']);
   });
 });

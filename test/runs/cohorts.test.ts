@@ -43,7 +43,7 @@ async function startedOf(
       },
     },
   } as unknown as Deps;
-  await startLeftCohorts(deps, 10_000);
+  await startLeftCohorts(deps);
   return started;
 }
 

@@ -13,8 +13,6 @@ import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const TENANT = 'default';
-/** Every end is old enough. */
-const LATER_MS = Date.now() + 3_600_000;
 const MANY = 2_000;
 
 let stores: Stores;
@@ -76,6 +74,8 @@ function deps(): FamilyKeeperDeps {
     redactor: { json: (value) => value, text: (text) => text },
     config: { escalation: true },
     logger: silentLogger,
+    // Every end is old enough.
+    ownTimeMs: 0,
   };
 }
 
@@ -104,8 +104,7 @@ async function end(run: RunRef): Promise<void> {
   await stores.log.append(batchAfter(head, rows, { run, status: 'completed', closed: true }));
 }
 
-const untold = async () =>
-  (await stores.families.untoldEnds(LATER_MS, MANY)).map(({ run }) => run.runId);
+const untold = async () => (await stores.families.untoldEnds(0, MANY)).map(({ run }) => run.runId);
 
 describe('the keeper of families', () => {
   it('ends that cannot be told keep nothing behind them waiting, a whole round of them neither', async () => {
@@ -116,12 +115,12 @@ describe('the keeper of families', () => {
     const [last] = (await untold()).slice(-1);
     for (const { runId } of children) if (runId !== last) deaf.add(runId);
     const keeper = createFamilyKeeper(deps());
-    await keeper.round(LATER_MS);
-    await keeper.round(LATER_MS);
+    await keeper.round();
+    await keeper.round();
     expect(told).toEqual([last]);
     deaf.clear();
-    await keeper.round(LATER_MS);
-    await keeper.round(LATER_MS);
+    await keeper.round();
+    await keeper.round();
     expect(await untold()).toEqual([]);
   });
 
@@ -131,10 +130,10 @@ describe('the keeper of families', () => {
     for (const child of children) await end(child);
     const keeper = createFamilyKeeper(deps());
     isTemporalAway = true;
-    await keeper.round(LATER_MS);
+    await keeper.round();
     expect(await untold()).toHaveLength(2);
     isTemporalAway = false;
-    await keeper.round(LATER_MS);
+    await keeper.round();
     expect(told.toSorted()).toEqual(children.map(({ runId }) => runId).toSorted());
   });
 
@@ -144,7 +143,7 @@ describe('the keeper of families', () => {
     await end(parent);
     deaf.add(children[0]?.runId ?? '');
     const keeper = createFamilyKeeper(deps());
-    await keeper.round(LATER_MS);
+    await keeper.round();
     expect(cancelled.toSorted()).toEqual(
       children
         .slice(1)
@@ -161,7 +160,7 @@ describe('the keeper of families', () => {
     const below = await accepted(child);
     await end(child);
     deaf.add(child.runId);
-    await createFamilyKeeper(deps()).round(LATER_MS);
+    await createFamilyKeeper(deps()).round();
     expect(cancelled).toContain(below.runId);
     expect(await untold()).toContain(child.runId);
     deaf.clear();
@@ -175,7 +174,7 @@ describe('the keeper of families', () => {
     await expect(createChildren(deps()).end(parent, child.runId)).rejects.toMatchObject({
       code: 'service_unavailable',
     });
-    await createFamilyKeeper(deps()).round(LATER_MS);
+    await createFamilyKeeper(deps()).round();
     expect(told).toContain(child.runId);
     gone.clear();
     expect(await createChildren(deps()).end(parent, child.runId)).toMatchObject({
@@ -189,7 +188,7 @@ describe('the keeper of families', () => {
     const below = await accepted(child);
     await end(child);
     await createChildren(deps()).end(root, child.runId);
-    await createFamilyKeeper(deps()).round(LATER_MS);
+    await createFamilyKeeper(deps()).round();
     expect(cancelled).toContain(below.runId);
   });
 });

@@ -5,14 +5,13 @@ import { HostError } from '../../src/rules/errors.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { createReaper, FAIL_AFTER_MS, type ReaperDeps } from '../../src/runs/reaper.ts';
-import { newRun } from '../contract/given.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
+import { newClaim, newRun } from '../contract/given.ts';
 import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
 /** More than one page. */
 const MANY = 60;
-const LATE_MS = FAIL_AFTER_MS * 2;
-/** What has served its time is looked for once in an hour. */
 const DUE_MS = 2 * 3_600_000;
 
 let stores: Stores;
@@ -39,22 +38,26 @@ interface Played {
   /** Each start waits for it. */
   readonly holds?: Promise<unknown>;
   readonly unstarted?: () => Promise<never>;
-  readonly expireKeys?: () => Promise<number>;
+  readonly expireKeys?: (keptMs: number) => Promise<number>;
   readonly expireAgents?: () => Promise<number>;
+  /** Refusals were noted so long ago, in ms. */
+  readonly refusedMs?: number;
+  readonly unstartedMs?: number;
 }
 
 function reaper({ unread, answers, onStart, holds, unstarted, ...played }: Played) {
-  const { expireKeys = async () => 0, expireAgents = async () => 0 } = played;
+  const { expireKeys = async () => 0, expireAgents = async () => 0, refusedMs = 0 } = played;
   const ping = async () => undefined;
   const log = createLog({ stores, logger: silentLogger } as never);
   const deps = {
-    ...{ config: {}, logger: silentLogger, log },
+    ...{ config: {}, logger: silentLogger, log, unstartedMs: played.unstartedMs },
     stores: {
       ...stores,
       ping,
       runs: {
         ...stores.runs,
         ...(unstarted ? { unstarted } : {}),
+        noteRefusal: async (run: RunRef) => (await stores.runs.noteRefusal(run)) + refusedMs,
         find: async (tenant: string, runId: string) => {
           if (unread?.has(runId)) throw new HostError('history_undecodable');
           return stores.runs.find(tenant, runId);
@@ -88,12 +91,12 @@ describe('the reaper', () => {
     for (let count = 0; count < MANY; count++) unread.add(await accepted());
     const behind = await accepted();
     const running = reaper({ unread });
-    await running.round(atMs + LATE_MS);
+    await running.round();
     expect(started).toEqual([behind]);
     expect(new Set(await Promise.all([...unread].map(statusOf)))).toEqual(new Set(['pending']));
     // They can be read again.
     const later = reaper({});
-    await later.round(atMs + LATE_MS);
+    await later.round();
     expect(new Set(started)).toEqual(new Set([behind, ...unread]));
   });
 
@@ -101,10 +104,10 @@ describe('the reaper', () => {
   it('one that alone is answered by nobody keeps none behind it, and does not fail for it', async () => {
     const [alone, behind] = [await accepted(), await accepted()];
     const answers = new Map([[alone, new HostError('service_unavailable')]]);
-    await reaper({ answers }).round(atMs + LATE_MS);
+    await reaper({ answers }).round();
     expect(started).toEqual([behind]);
     expect(await statusOf(alone)).toBe('pending');
-    await reaper({}).round(atMs + LATE_MS);
+    await reaper({}).round();
     expect(started).toEqual([behind, alone]);
   });
 
@@ -114,19 +117,53 @@ describe('the reaper', () => {
       [large, new HostError('payload_too_large')],
       [lost, new HostError('history_undecodable')],
     ]);
-    await reaper({ answers }).round(atMs + LATE_MS);
+    await reaper({ answers }).round();
+    expect([await statusOf(large), await statusOf(lost)]).toEqual(['pending', 'pending']);
+    await reaper({ answers, refusedMs: FAIL_AFTER_MS }).round();
     expect([await statusOf(large), await statusOf(lost)]).toEqual(['failed', 'pending']);
-    await reaper({}).round(atMs + LATE_MS);
+    await reaper({}).round();
     expect(started).toEqual([lost]);
   });
 
   it('what this host did not expect of a start fails the run: it would be so again', async () => {
     const odd = await accepted();
-    const running = reaper({ answers: new Map([[odd, new TypeError('odd')]]) });
-    await running.round(atMs + FAIL_AFTER_MS / 2);
+    const answers = new Map([[odd, new TypeError('odd')]]);
+    await reaper({ answers, refusedMs: FAIL_AFTER_MS / 2 }).round();
     expect(await statusOf(odd)).toBe('pending');
-    await running.round(atMs + LATE_MS);
+    await reaper({ answers, refusedMs: FAIL_AFTER_MS }).round();
     expect(await statusOf(odd)).toBe('failed');
+  });
+
+  it('a refusal counts from when it came first, whatever was away before, and however old the run is', async () => {
+    const run = await accepted();
+    const away = new Map([[run, new HostError('service_unavailable')]]);
+    await reaper({ answers: away, refusedMs: FAIL_AFTER_MS }).round();
+    // A server that is just back knows little for a moment.
+    const refused = new Map([[run, new HostError('internal_error')]]);
+    await reaper({ answers: refused }).round();
+    expect(await statusOf(run)).toBe('pending');
+    await reaper({}).round();
+    expect(started).toEqual([run]);
+  });
+
+  it('a clock of this process that is ahead starts nothing sooner, and deletes no key', async () => {
+    const claim = newClaim();
+    const owner = await stores.idempotency.claim('default', claim, 1_000);
+    const answer = { status: 200, body: {} };
+    if (owner.kind === 'claimed')
+      await stores.idempotency.complete('default', claim, owner.owner, answer);
+    const [young, ahead] = [newRun(), newRun({ createdAtMs: Date.now() + DUE_MS })];
+    for (const run of [young, ahead]) await stores.runs.accept(run);
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 30 * DUE_MS);
+    try {
+      await reaper({ expireKeys: stores.idempotency.expire }).round();
+    } finally {
+      clock.mockRestore();
+    }
+    // What another process dated ahead waits for no clock.
+    expect(started).toEqual([ahead.runId]);
+    expect(await stores.idempotency.find('default', claim)).toMatchObject({ kind: 'replay' });
+    await reaper({ unstartedMs: 0 }).round();
   });
 
   // [I97]
@@ -147,12 +184,12 @@ describe('the reaper', () => {
           nowMs += 60_000;
         },
       });
-      for (let round = 0; round < 4; round++) await running.round(atMs + LATE_MS);
+      for (let round = 0; round < 4; round++) await running.round();
     } finally {
       clock.mockRestore();
     }
     expect(asked).toEqual([first, second, first, second]);
-    await reaper({}).round(atMs + LATE_MS);
+    await reaper({}).round();
   });
 
   it('does not begin a round while one is under way, and a stop ends that behind its run', async () => {
@@ -163,12 +200,12 @@ describe('the reaper', () => {
       onStart: () => begun(),
       holds: new Promise((resolve) => void isBegun.then(() => setImmediate(resolve))),
     });
-    const round = running.round(atMs + LATE_MS);
+    const round = running.round();
     await isBegun;
     await running.stop();
     await round;
     expect(started).toEqual([runs[0]]);
-    await reaper({}).round(atMs + LATE_MS);
+    await reaper({}).round();
     expect(new Set(started)).toEqual(new Set(runs));
   });
 
@@ -181,7 +218,7 @@ describe('the reaper', () => {
       expireKeys: broken,
       expireAgents: async () => deleted.push('agents'),
     });
-    await running.round(DUE_MS);
+    await running.round();
     expect(deleted).toEqual(['agents']);
   });
 });

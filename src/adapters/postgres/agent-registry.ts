@@ -7,7 +7,7 @@ import type {
   AgentRegistry,
   AgentTool,
 } from '../../ports/agents.ts';
-import type { Db } from './db.ts';
+import { agoMs, type Db } from './db.ts';
 
 /** Audit rows kept of one tenant; older ones go with the append that exceeds it. */
 export const MAX_AUDIT_ROWS = 100_000;
@@ -149,13 +149,13 @@ function auditMethods(db: Db): Pick<AgentRegistry, 'appendAudit' | 'audit' | 'ex
       );
       return rows.map(auditEntryOf);
     },
-    async expire(beforeMs) {
+    async expire(keptMs) {
       const gone = await db.query<{ n: number }>(
-        `WITH audit AS (DELETE FROM agent_audit WHERE at_ms < $1 RETURNING 1),
-           tokens AS (DELETE FROM agent_tokens WHERE expires_at_ms < $1 RETURNING 1),
-           instances AS (DELETE FROM agent_instances WHERE lease_until_ms < $1 RETURNING 1)
+        `WITH audit AS (DELETE FROM agent_audit WHERE at_ms < ${agoMs('$1')} RETURNING 1),
+           tokens AS (DELETE FROM agent_tokens WHERE expires_at_ms < ${agoMs('$1')} RETURNING 1),
+           instances AS (DELETE FROM agent_instances WHERE lease_until_ms < ${agoMs('$1')} RETURNING 1)
          SELECT (SELECT count(*) FROM audit) + (SELECT count(*) FROM tokens) + (SELECT count(*) FROM instances) AS n`,
-        [beforeMs],
+        [keptMs],
       );
       return gone[0]?.n ?? 0;
     },

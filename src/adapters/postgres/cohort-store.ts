@@ -19,7 +19,7 @@ import type {
   NewCohort,
 } from '../../ports/cohorts.ts';
 import type { RunRow } from '../../ports/runs.ts';
-import { isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
+import { isOlder, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 import { RUN_COLUMNS, runReader, type RunRecord } from './run-record.ts';
 
@@ -340,15 +340,15 @@ export function createCohortStore(db: SealedDb): CohortStore {
         ...nextCursor(records, limit, (last) => [last.created_at_ms, last.cohort_id]),
       };
     },
-    async unstarted(beforeMs, limit, behind) {
+    async unstarted(ageMs, limit, behind) {
       const records = await db.query<
         Pick<CohortRecord, 'cohort_id' | 'tenant_id' | 'created_at_ms'>
       >(
         `SELECT cohort_id, tenant_id, created_at_ms FROM cohorts
-         WHERE ended_at_ms IS NULL AND NOT is_started AND created_at_ms < $1
+         WHERE ended_at_ms IS NULL AND NOT is_started AND ${isOlder('created_at_ms', '$1')}
            AND (created_at_ms, cohort_id) > ($3::bigint, $4::text)
          ORDER BY created_at_ms, cohort_id LIMIT $2`,
-        [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.cohortId ?? ''],
+        [ageMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.cohortId ?? ''],
       );
       return records.map((record) => ({
         cohortId: record.cohort_id,

@@ -148,3 +148,16 @@ export function databaseError(error: unknown): Error {
 export function isUniqueViolation(error: unknown): boolean {
   return error instanceof SqlError && error.sqlState === '23505';
 }
+
+/** Part of a statement: so long ago by the database's clock, in ms. Asked once, so that an index is used. */
+export function agoMs(parameter: string): string {
+  return `(SELECT openwop_now_ms() - ${parameter}::bigint)`;
+}
+
+/**
+ * Part of a statement: whether what a process dated is at least so old by the database's clock. What is dated later than
+ * now is, too: that process's clock is ahead, and nobody waits for it.
+ */
+export function isOlder(column: string, ageMs: string): string {
+  return `(${column} <= ${agoMs(ageMs)} OR ${column} > (SELECT openwop_now_ms()))`;
+}

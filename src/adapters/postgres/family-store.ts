@@ -4,7 +4,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { RunStatus } from '../../rules/status.ts';
 import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
 import type { NewRun } from '../../ports/runs.ts';
-import { isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
+import { agoMs, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 import { tagsOf } from './run-lists.ts';
 import { refOf } from './run-ref.ts';
@@ -110,12 +110,12 @@ export function createFamilyStore(db: SealedDb): FamilyStore {
       );
       return membersOf(db.seals, records);
     },
-    async untoldEnds(beforeMs, limit, behind) {
+    async untoldEnds(ageMs, limit, behind) {
       const records = await db.query<{ tenant_id: string; run_id: string; ended_at_ms: number }>(
         `SELECT tenant_id, run_id, ended_at_ms FROM run_ends
-         WHERE ended_at_ms < $1 AND (ended_at_ms, run_id) > ($3::bigint, $4::text)
+         WHERE ended_at_ms <= ${agoMs('$1')} AND (ended_at_ms, run_id) > ($3::bigint, $4::text)
          ORDER BY ended_at_ms, run_id LIMIT $2`,
-        [beforeMs, limit, behind?.endedAtMs ?? 0, behind?.run.runId ?? ''],
+        [ageMs, limit, behind?.endedAtMs ?? 0, behind?.run.runId ?? ''],
       );
       return records.map((record) => ({
         run: refOf(record.tenant_id, record.run_id),

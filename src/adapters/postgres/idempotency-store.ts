@@ -19,7 +19,7 @@ import { sha256Hex } from '../../rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
-import type { Queries, SealedDb, SqlValue } from './db.ts';
+import { agoMs, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { atRest, PLACES, type Seal } from './seals.ts';
 
 /** How often a claim is tried that somebody else changes meanwhile. */
@@ -307,10 +307,10 @@ export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
         [...recordKey(tenant, claim), owner],
       );
     },
-    async expire(beforeMs) {
+    async expire(keptMs) {
       const gone = await db.query(
-        'DELETE FROM idempotency_records WHERE created_at_ms < $1 RETURNING 1',
-        [beforeMs],
+        `DELETE FROM idempotency_records WHERE created_at_ms <= ${agoMs('$1')} RETURNING 1`,
+        [keptMs],
       );
       return gone.length;
     },

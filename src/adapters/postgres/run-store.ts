@@ -12,7 +12,7 @@ import type {
 } from '../../ports/runs.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { CLAIM_LEASE_MS } from '../../rules/limits.ts';
-import { SqlError, type Db, type Queries, type SealedDb, type SqlValue } from './db.ts';
+import { isOlder, SqlError, type Db, type Queries, type SealedDb, type SqlValue } from './db.ts';
 import { lists } from './run-lists.ts';
 import { keptRow, RUN_COLUMNS, runReader, storedInput, type RunRecord } from './run-record.ts';
 import { refOf } from './run-ref.ts';
@@ -191,6 +191,14 @@ export function createRunStore(db: SealedDb): RunStore {
       );
       return started && ((started.status ?? 'pending') as RunStatus);
     },
+    async noteRefusal({ tenant, runId }) {
+      const [row] = await db.query<{ ago_ms: number }>(
+        `UPDATE runs SET refused_at_ms = coalesce(refused_at_ms, openwop_now_ms())
+         WHERE run_id = $1 AND tenant_id = $2 RETURNING openwop_now_ms() - refused_at_ms AS ago_ms`,
+        [runId, tenant],
+      );
+      return row?.ago_ms ?? 0;
+    },
     async markStartFailed({ tenant, runId }, failure) {
       const [row] = await db.query<{ start_failure: string }>(
         `UPDATE runs SET start_failure = coalesce(start_failure, $2)
@@ -232,15 +240,15 @@ export function createRunStore(db: SealedDb): RunStore {
 
 async function unstarted(
   db: Db,
-  ...[beforeMs, limit, behind]: Parameters<RunStore['unstarted']>
+  ...[ageMs, limit, behind]: Parameters<RunStore['unstarted']>
 ): Promise<readonly UnstartedRun[]> {
   const records = await db.query<{ tenant_id: string; run_id: string; created_at_ms: number }>(
-    `SELECT tenant_id, run_id, created_at_ms FROM runs WHERE temporal_run_id IS NULL AND created_at_ms < $1
+    `SELECT tenant_id, run_id, created_at_ms FROM runs WHERE temporal_run_id IS NULL AND ${isOlder('created_at_ms', '$1')}
          AND (created_at_ms, run_id) > ($3::bigint, $4::text)
          AND NOT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id AND h.closed)
          AND (start_failure IS NULL OR EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = runs.run_id))
        ORDER BY created_at_ms, run_id LIMIT $2`,
-    [beforeMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.runId ?? ''],
+    [ageMs, limit, behind?.createdAtMs ?? Number.MIN_SAFE_INTEGER, behind?.runId ?? ''],
   );
   return records.map((record) => ({
     ...refOf(record.tenant_id, record.run_id),

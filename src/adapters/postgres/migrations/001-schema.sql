@@ -21,6 +21,8 @@ CREATE TABLE runs (
   temporal_run_id text,
   -- What was decided about a run that no workflow ever ran for: its log is rebuilt from this, and it is not started again.
   start_failure text,
+  -- When Temporal refused its start first.
+  refused_at_ms bigint,
   -- Of forks that belong to a cohort: lists leave them out.
   cohort_id text,
   -- The key of the run's subject, as in subject_runs, for who reads the input.
