@@ -156,7 +156,7 @@ describe('the reaper', () => {
     for (const run of [young, ahead]) await stores.runs.accept(run);
     const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 30 * DUE_MS);
     try {
-      await reaper({ expireKeys: stores.idempotency.expire }).round();
+      await reaper({ expireKeys: (keptMs) => stores.idempotency.expire(keptMs) }).round();
     } finally {
       clock.mockRestore();
     }
