@@ -2,14 +2,25 @@
 // content store as they are stored, sealed, and come back from there.
 import { HostError } from '../rules/errors.ts';
 import { EMPTY_LOG_DIGEST, extendedDigest } from '../rules/log-digest.ts';
+import type { NewRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { ErasedRun, StoredRow } from '../ports/subjects.ts';
 import type { Stores } from '../ports/stores.ts';
+import { failedRow } from './start-failed.ts';
 
 /** Rows per read. */
 const READ_ROWS = 500;
 /** A page of kept rows is stored when its payloads have so many UTF-16 units. */
 const PAGE_LENGTH = 4 * 1024 * 1024;
+
+/**
+ * How the log of a run ends that nobody can read: its key, or what it sealed, is damaged. It holds nothing of the run, and is
+ * stored as it is.
+ */
+export function unreadEnd(run: RunRef, timestampMs: number): NewRow {
+  const reason = 'What the host had of it could not be read, and was erased.';
+  return failedRow(run.runId, { code: 'run_terminated', details: { reason }, timestampMs });
+}
 
 type Parts = { readonly stores: Pick<Stores, 'subjects' | 'content'> };
 

@@ -3,12 +3,26 @@
 import { ERRORS } from '../rules/errors.ts';
 import type { EventOf } from '../rules/events.ts';
 import { eventIdOf, TERMINAL_KEY } from '../rules/ids.ts';
+import type { JsonObject } from '../rules/json.ts';
 import type { AppendBatch, Head, NewRow } from '../ports/log.ts';
 import type { RunRef, RunRow, StartFailure } from '../ports/runs.ts';
 import { fold, summaryOf } from './fold.ts';
 
 function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
-  const error = { code: 'start_failed', message: ERRORS.start_failed.message, details: { cause } };
+  return failedRow(runId, { code: 'start_failed', details: { cause }, timestampMs: atMs });
+}
+
+/** The end of a log that no workflow's code told. */
+export function failedRow(
+  runId: string,
+  of: {
+    readonly code: 'start_failed' | 'run_terminated';
+    readonly details: JsonObject;
+    readonly timestampMs: number;
+  },
+): NewRow {
+  const { code, details, timestampMs } = of;
+  const error = { code, message: ERRORS[code].message, details };
   const { type, payload }: EventOf = { type: 'run.failed', payload: { error } };
   return {
     runId,
@@ -16,7 +30,7 @@ function terminalRow(runId: string, { cause, atMs }: StartFailure): NewRow {
     key: TERMINAL_KEY,
     type,
     payload: JSON.stringify(payload),
-    timestampMs: atMs,
+    timestampMs,
   };
 }
 

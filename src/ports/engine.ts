@@ -16,6 +16,11 @@ export interface RunEngine {
   send(runId: string, updateId: string, message: RunMessage): Promise<MessageOutcome>;
   /** Tells a run that a child of it has ended. A run that is not there, or not any more, need not know. Throws service_unavailable. */
   childEnded(parentRunId: string, ended: ChildEnded): Promise<void>;
+  /**
+   * Ends what Temporal still has open of the run, without a worker and without another word of its code. Of a run that has
+   * ended, or that Temporal does not know, nothing. Throws service_unavailable.
+   */
+  terminate(runId: string, reason: string): Promise<void>;
   /** Throws HostError service_unavailable when the frontend does not answer within 2 s. */
   ping(): Promise<void>;
 }

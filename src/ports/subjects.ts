@@ -2,6 +2,7 @@
 // it is called stands nowhere.
 import type { DigestedRow } from '../rules/log-digest.ts';
 import type { HostError } from '../rules/errors.ts';
+import type { NewRow } from './log.ts';
 import type { RunRef } from './runs.ts';
 
 /** Keys for each use, derived from the subject's one secret. */
@@ -134,6 +135,11 @@ export interface SubjectStore {
     keyId: string,
     page: { readonly after: string; readonly limit: number },
   ): Promise<readonly RunRef[]>;
+  /**
+   * Ends the log of a run that nobody can read by an entry that is stored as it is; what stands before it stays. Nothing where
+   * it has ended, or has no head.
+   */
+  closeUnread(run: RunRef, end: NewRow): Promise<void>;
   /** Destroys the key unless a run of it is open: false then. Idempotent. */
   destroy(erasure: ErasureRow): Promise<boolean>;
   /**

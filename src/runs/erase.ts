@@ -1,6 +1,7 @@
 // Erasure of one subject's data (architecture §10.1): the subject's key is closed for new runs, open runs end or the request
 // is refused, the key is destroyed, no process opens anything with it, the logs as they are then are digested and kept, the
-// table of keys is rewritten, and a receipt is signed. Each step is found done, or done again, by whoever goes on after a crash.
+// table of keys is rewritten, and a receipt is signed. What Temporal still has open of those runs is ended, since nobody can
+// read it any more. Each step is found done, or done again, by whoever goes on after a crash.
 import { codeOf, HostError } from '../rules/errors.ts';
 import { canonicalJson } from '../rules/json.ts';
 import { sha256Hex } from '../rules/ids.ts';
@@ -10,7 +11,7 @@ import type { Caller } from '../ports/caller.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { ErasedRun, ErasureRow, ErasureWait } from '../ports/subjects.ts';
 import type { Stores } from '../ports/stores.ts';
-import { keepLog } from '../log/erased.ts';
+import { keepLog, unreadEnd } from '../log/erased.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
 
@@ -29,6 +30,7 @@ const KEPT_RUNS = 50;
 const NAMED_RUNS = 1_000;
 /** How many open runs, and how many reasons, a wait names. */
 const WAITED_RUNS = 5;
+const ENDED_BY_ERASURE = 'The data of its subject is erased.';
 
 export interface EraseRequest {
   readonly subject: string;
@@ -198,20 +200,36 @@ async function endRun(
       const updateId = `erase-${erasureId}`;
       await cancelRun(
         deps,
-        { row, reason: 'The data of its subject is erased.', cancelledBy: 'erasure' },
+        { row, reason: ENDED_BY_ERASURE, cancelledBy: 'erasure' },
         { updateId, bodyDigest: sha256Hex(updateId) },
       );
     }
     await deps.log.fresh(run);
     return undefined;
   } catch (error) {
+    const failed = cancelsOpen && codeOf(error) === 'history_undecodable' ? undefined : error;
+    const reason = failed ?? (await endUnread(deps, run).catch((thrown: unknown) => thrown));
+    if (reason === undefined) return undefined;
     deps.logger.info('a run of an erasure is not ended yet', {
       runId: run.runId,
       erasureId,
-      code: codeOf(error) ?? 'internal_error',
+      code: codeOf(reason) ?? 'internal_error',
     });
-    return `Run ${run.runId} cannot be ended now ${whyOf(error)}`;
+    return `Run ${run.runId} cannot be ended now ${whyOf(reason)}`;
   }
+}
+
+/** What of it is damaged nobody can tell anything. Its log ends as its history says; where nobody can read that, without it. */
+async function endUnread({ engine, log, stores, logger }: EraseDeps, run: RunRef): Promise<void> {
+  await engine.terminate(run.runId, ENDED_BY_ERASURE);
+  const { head, stale } = await log.fresh(run).catch((error: unknown) => {
+    if (codeOf(error) !== 'history_undecodable') throw error;
+    return { head: { closed: false, problem: 'history_undecodable' }, stale: true };
+  });
+  if (head.closed) return;
+  if (!stale || head.problem !== 'history_undecodable') throw new HostError('service_unavailable');
+  await stores.subjects.closeUnread(run, unreadEnd(run, Date.now()));
+  logger.warn('a run that nobody can read was ended by an erasure', { runId: run.runId });
 }
 
 /** For the log: what was thrown, and what that came of. */
@@ -258,11 +276,13 @@ async function keepLogs(
     let kept = 0;
     for (const run of runs)
       try {
+        await deps.engine.terminate(run.runId, ENDED_BY_ERASURE);
         await subjects.noteErased(run, await keepLog(deps, run, erasureId));
         kept++;
       } catch (error) {
         // It may be this one alone that takes too long.
-        if (codeOf(error) === 'service_unavailable') await deps.stores.ping();
+        if (codeOf(error) === 'service_unavailable')
+          await Promise.all([deps.stores.ping(), deps.engine.ping()]);
         failed ??= { runId: run.runId, error };
       }
     const last = runs.at(-1);

@@ -2,7 +2,6 @@
 // acceptance, its retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first
 // that is noted stands.
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { CancelRunMessage } from '../rules/messages.ts';
 import type { RunStatus } from '../rules/status.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
@@ -79,24 +78,18 @@ async function started(deps: StartDeps, row: RunRow): Promise<Started> {
 }
 
 /**
- * The run was given up while it was being started: its log says that nothing ran, so the workflow is cancelled. What
- * it does until then is in no log, and the ledger of effects refuses it once the log is closed.
+ * The run was given up while it was being started: its log says that nothing ran, so the workflow is ended, whether a worker
+ * can read it or not. What it does until then is in no log, and the ledger of effects refuses it once the log is closed.
  */
 async function takeBack(deps: StartDeps, { tenant, runId }: RunRow): Promise<void> {
   const { stores, engine, logger } = deps;
   const marked = await stores.runs.find(tenant, runId);
   if (marked?.startFailure) await failRun(deps, marked, marked.startFailure);
-  const message: CancelRunMessage = {
-    kind: 'cancel',
-    reason: 'The run had failed to start.',
-    cancelledBy: 'host',
-    bodyDigest: '',
-  };
   try {
-    await engine.send(runId, `start-failed-${runId}`, message);
+    await engine.terminate(runId, 'The run had failed to start.');
   } catch (error) {
     const code = codeOf(error) ?? 'internal_error';
-    logger.error('a run that had failed to start is running: cancel it in Temporal', {
+    logger.error('a run that had failed to start is running: terminate it in Temporal', {
       runId,
       code,
     });

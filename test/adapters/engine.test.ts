@@ -46,6 +46,23 @@ async function startFixture(workflowType: string, input: unknown = {}): Promise<
   return runId;
 }
 
+describe('architecture §10.1 terminate', () => {
+  // [I115]
+  test('ends what is open of a run, says nothing of what has ended or is not known, and nothing else', async () => {
+    const [runId, beside] = [randomUUID(), randomUUID()];
+    for (const id of [runId, beside]) await engine.start(inputOf(id));
+    for (let times = 0; times < 2; times++) await engine.terminate(runId, 'enough');
+    await engine.terminate(randomUUID(), 'enough');
+    const statusOf = async (id: string) =>
+      (await fixture.client.workflow.getHandle(id).describe()).status.name;
+    expect([await statusOf(runId), await statusOf(beside)]).toEqual(['TERMINATED', 'RUNNING']);
+    await engine.terminate(beside, 'test');
+    const { connection } = fixture;
+    const elsewhere = createRunEngine({ connection, namespace: `not-${randomUUID()}` });
+    expect(await elsewhere.terminate(runId, 'enough').catch(codeOf)).toBe('service_unavailable');
+  });
+});
+
 describe('architecture §4 accept: start', () => {
   test("the workflow id is the runId, the type and queue are the deployment's", async () => {
     const runId = randomUUID();
@@ -240,8 +257,9 @@ describe('architecture §3.3: Temporal away', () => {
         away.start(inputOf('r')).catch(codeOf),
         away.send('r', 'u', resolution('n', 'v')).catch(codeOf),
         away.send('r', 'u', cancellation).catch(codeOf),
+        away.terminate('r', 'enough').catch(codeOf),
       ]);
-      expect(codes).toEqual(Array(4).fill('service_unavailable'));
+      expect(codes).toEqual(Array(5).fill('service_unavailable'));
       await connection.close();
     },
   );

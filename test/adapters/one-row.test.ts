@@ -216,6 +216,7 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
         : stores.content.putAll(values);
     const deps = {
       ...{ stores: { ...stores, content: { ...stores.content, putAll } }, logger: quietLogger },
+      engine: { terminate: async () => undefined },
     } as unknown as EraseDeps;
     // As the keeper does: one look, and one more.
     const advance = async () => {

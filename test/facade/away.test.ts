@@ -143,7 +143,7 @@ describe('architecture §4 a run that failed to start stays so', () => {
       body: { workflowId: 'noop' },
     });
     expect([status, body.status]).toEqual([201, 'failed']);
-    expect(host.temporal.calls.slice(-2)).toEqual(['start', 'cancel']);
+    expect(host.temporal.calls.slice(-2)).toEqual(['start', 'terminate']);
     const row = await host.stores.runs.find('default', body.runId);
     expect([row?.temporalRunId, row?.startFailure]).toEqual([undefined, failure]);
   });

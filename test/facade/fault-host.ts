@@ -69,6 +69,9 @@ function playedEngine(temporal: PlayedTemporal): RunEngine {
     async childEnded() {
       call('childEnded');
     },
+    async terminate() {
+      call('terminate');
+    },
     async ping() {
       if (temporal.away) throw away();
     },

@@ -42,6 +42,33 @@ export const OF_ERASURE: readonly Row[] = [
     ['test/adapters/subjects.test.ts', 'the row of a session decides'],
   ],
   [
+    115,
+    [
+      'src/runs/erase.ts',
+      'await deps.engine.terminate(run.runId, ENDED_BY_ERASURE);',
+      "await deps.engine.terminate('', ENDED_BY_ERASURE);",
+    ],
+    ['test/runs/erasure-keeper.test.ts', 'what Temporal still has open of a run is ended'],
+  ],
+  [
+    115,
+    [
+      'src/adapters/postgres/erased-logs.ts',
+      "`UPDATE run_heads SET closed = true, status = 'failed',",
+      "`UPDATE run_heads SET closed = true, status = 'running',",
+    ],
+    ['test/runs/erasure-keeper.test.ts', 'a run whose own key is damaged ends'],
+  ],
+  [
+    115,
+    [
+      'src/adapters/temporal/engine.ts',
+      '...{ namespace, workflowExecution, reason,',
+      "...{ namespace, workflowExecution: { workflowId: '-' }, reason,",
+    ],
+    ['test/adapters/engine.test.ts', 'ends what is open of a run'],
+  ],
+  [
     114,
     ['src/runs/accept.ts', 'if (tries < SESSION_TRIES) continue;', ''],
     ['test/runs/accept-subjects.test.ts', 'also where that got one meanwhile'],

@@ -31,6 +31,11 @@ export const OF_EXPIRY: readonly Row[] = [
   ],
   [
     70,
+    ['src/runs/fork-children.ts', '    await hold(deps, child, run);\n', ''],
+    ['test/runs/fork-children.test.ts', 'holds its source, and what that needs'],
+  ],
+  [
+    70,
     [EXPIRE, 'ELSE h.closed IS NOT TRUE END', 'ELSE false END'],
     [OF_RETENTION, 'none whose fork has not ended'],
   ],

@@ -19,6 +19,7 @@ function below(
     },
     start: async () => ({ temporalRunId: '' }),
     childEnded: async () => {},
+    terminate: async () => {},
     ping: async () => {},
   };
   return { sent, deps: { engine } };

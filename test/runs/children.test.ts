@@ -58,6 +58,7 @@ function deps(): ChildrenDeps {
       },
       send: async (_runId, _updateId, { bodyDigest }) => ({ bodyDigest, status: 'cancelling' }),
       childEnded: async () => {},
+      terminate: async () => {},
       ping: async () => {},
     },
     catalog: {

@@ -9,7 +9,7 @@ import { createErasureKeeper, type ErasureKeeperDeps } from '../../src/runs/eras
 import { HostError } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
-import type { Logger } from '../../src/ports/logger.ts';
+import type { RunEngine } from '../../src/ports/engine.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
 import { batchAfter, entry, headOf, newRun, refTo } from '../contract/given.ts';
@@ -48,13 +48,13 @@ async function begun(stores: Stores, subject: string, ends: boolean): Promise<Er
 /** Of a host whose Temporal is away: no open run ends. */
 function keeperOn(
   stores: Stores,
-  { logger = quietLogger, roundMs }: Pick<Partial<ErasureKeeperDeps>, 'logger' | 'roundMs'>,
+  { logger = quietLogger, roundMs, ...of }: Partial<ErasureKeeperDeps>,
   asks: (runId: string) => void = () => {},
 ): ReturnType<typeof createErasureKeeper> {
   const head = ({ runId }: RunRef) => (asks(runId), away());
   const deps = {
     ...{ stores, logger, roundMs, redactor: { text: (text: string) => text } },
-    ...{ engine: { send: away }, log: { head, fresh: away } },
+    ...{ engine: { send: away, terminate: async () => {} }, log: { head, fresh: away }, ...of },
   };
   return createErasureKeeper(deps as unknown as ErasureKeeperDeps);
 }
@@ -62,9 +62,9 @@ function keeperOn(
 async function untilErased(
   stores: Stores,
   { erasureId }: ErasureRow,
-  logger: Logger = quietLogger,
+  of: Partial<ErasureKeeperDeps> = {},
 ): Promise<void> {
-  const keeper = keeperOn(stores, { logger, roundMs: ROUND_MS });
+  const keeper = keeperOn(stores, { roundMs: ROUND_MS, ...of });
   keeper.start();
   const state = async () => (await stores.subjects.erasure(TENANT, erasureId))?.state;
   try {
@@ -90,7 +90,7 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     const ended = await begun(stores, 'ended', true);
     const logged: unknown[] = [];
     const logger = { ...quietLogger, warn: (...told: unknown[]) => void logged.push(told) };
-    await untilErased(stores, ended, logger);
+    await untilErased(stores, ended, { logger });
     // What the others wait for stands there, and is logged once.
     for (const { erasureId, keyId } of open) {
       const [run] = await stores.subjects.openRuns(keyId, { after: '', limit: 1 });
@@ -149,6 +149,66 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     await stores.close();
   });
 
+  // [I115]
+  it('what Temporal still has open of a run is ended once its key is gone, however long Temporal is away', async () => {
+    const { stores } = await opened();
+    const erasure = await begun(stores, 'left', true);
+    const [run] = await stores.subjects.runsToDigest(erasure.keyId, { after: '', limit: 1 });
+    const ended: string[] = [];
+    const stateOf = async () => stores.subjects.erasure(TENANT, erasure.erasureId);
+    const keeper = keeperOn(stores, {
+      roundMs: ROUND_MS,
+      engine: { terminate: away, ping: away } as unknown as RunEngine,
+    });
+    keeper.start();
+    await expect
+      .poll(async () => (await stateOf())?.waitsFor?.reason, { timeout: patient(30_000) })
+      .toContain('service_unavailable');
+    await keeper.stop();
+    expect((await stateOf())?.state).toBe('destroyed');
+    const terminate = async (runId: string) => void ended.push(runId);
+    await untilErased(stores, erasure, { engine: { terminate } as unknown as RunEngine });
+    expect(ended).toEqual([run?.runId]);
+    await stores.close();
+  });
+
+  // [I115]
+  it('a run whose own key is damaged ends, without a word of what it held, and is erased', async () => {
+    const { db, stores } = await opened();
+    const erasure = await begun(stores, 'damaged', false);
+    const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
+    if (!run) throw new Error('not open');
+    await stores.log.append(
+      batchAfter(await headOf(stores, run.runId), [entry(run.runId, 'said')]),
+    );
+    await db.query("UPDATE subject_keys SET wrapped = 'k:AAAA' WHERE key_id = $1", [erasure.keyId]);
+    // Another process knows nothing of the key.
+    const again = await storesOn(
+      { db, close: async () => undefined },
+      { database: await databaseOptions(), logger: quietLogger, masterKeys: [KEY] },
+    );
+    await expect(again.log.head(run)).rejects.toMatchObject({ code: 'history_undecodable' });
+    const head = (of: RunRef) => again.log.head(of);
+    const log = { head, fresh: head };
+    const ended: string[] = [];
+    const terminate = async (runId: string) => void ended.push(runId);
+    await untilErased(again, erasure, {
+      engine: { send: away, terminate } as unknown as RunEngine,
+      log: log as unknown as ErasureKeeperDeps['log'],
+    });
+    expect(new Set(ended)).toEqual(new Set([run.runId]));
+    const rows = await again.log.read(run, { after: -1, limit: 10 });
+    expect(rows.map(({ sequence, type }) => [sequence, type])).toEqual([
+      [0, 'variable.changed'],
+      [1, 'run.failed'],
+    ]);
+    expect(rows[0]?.payload).not.toContain('said');
+    expect(JSON.parse(rows[1]?.payload ?? '')).toMatchObject({ error: { code: 'run_terminated' } });
+    expect(await again.log.head(run)).toMatchObject({ closed: true, status: 'failed' });
+    expect(await again.projection.openRuns('', 10)).toEqual([]);
+    await stores.close();
+  });
+
   it('a key that nobody opens holds up no erasure, and is told of once', async () => {
     const { db, stores } = await opened();
     await db.query(
@@ -158,10 +218,8 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     );
     const erasure = await begun(stores, 'beside', true);
     const warned: string[] = [];
-    await untilErased(stores, erasure, {
-      ...quietLogger,
-      warn: (message) => void warned.push(message),
-    });
+    const warn = (message: string) => void warned.push(message);
+    await untilErased(stores, erasure, { logger: { ...quietLogger, warn } });
     expect(warned).toEqual(['wrapping keys of subjects again did not go on, trying again']);
     await stores.close();
   });

@@ -65,6 +65,7 @@ function deps(): FamilyKeeperDeps {
         unavailable(childRunId);
         told.push(childRunId);
       },
+      terminate: async () => {},
       async ping() {
         unavailable('');
       },

@@ -53,6 +53,7 @@ function deps(): ChildrenDeps {
       start: async ({ runId }) => ({ temporalRunId: `t-${runId}` }),
       send: async (_runId, _updateId, { bodyDigest }) => ({ bodyDigest, status: 'cancelling' }),
       childEnded: async () => {},
+      terminate: async () => {},
       ping: async () => {},
     },
     catalog: { definition: (_tenant, id) => WORKFLOWS.get(id), agent: () => undefined },

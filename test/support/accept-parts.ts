@@ -18,6 +18,7 @@ export function acceptParts(stores: Stores): AcceptParts {
       start: async (input) => ({ temporalRunId: `t-${input.runId}` }),
       send: async () => ({ bodyDigest: '', status: 'cancelling' }),
       childEnded: async () => {},
+      terminate: async () => {},
       ping: async () => {},
     },
     catalog: { definition: () => NOOP, agent: () => undefined },

@@ -1,10 +1,12 @@
 // What is kept of the logs of erased runs: the digest over their rows as they are stored, and where the rows
 // lie, sealed as they are, from which they come back byte for byte.
+import type { NewRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { ErasedRun, StoredRow, SubjectStore } from '../../ports/subjects.ts';
 import type { Db } from './db.ts';
 import { lockForRestore, putRows, RESTORE_LIMIT_MS, tellRestored } from './log-restore.ts';
-import { EVENT_COLUMNS, HEAD_COLUMNS, type EventRecord } from './rows.ts';
+import { KEEP_END } from './log-append.ts';
+import { EVENT_COLUMNS, eventRecords, HEAD_COLUMNS, type EventRecord } from './rows.ts';
 import { refOf } from './run-ref.ts';
 
 interface ErasedRecord {
@@ -68,6 +70,7 @@ export function erasedLogs(
   | 'storedRows'
   | 'storedHead'
   | 'restoreStored'
+  | 'closeUnread'
 > {
   return {
     async runsToDigest(keyId, { after, limit }) {
@@ -118,7 +121,37 @@ export function erasedLogs(
       return row?.head;
     },
     restoreStored: (run, kept) => restoreStored(db, run, kept),
+    closeUnread: (run, end) => closeUnread(db, run, end),
   };
+}
+
+/** Under the lock that every append takes: of the head only what is no content is read. */
+async function closeUnread(db: Db, run: RunRef, end: NewRow): Promise<void> {
+  const { tenant, runId } = run;
+  await db.transaction(async (tx) => {
+    const [head] = await tx.query<{ next_sequence: number; last_timestamp_ms: number }>(
+      `SELECT next_sequence, last_timestamp_ms FROM run_heads
+       WHERE run_id = $1 AND tenant_id = $2 AND NOT closed FOR UPDATE`,
+      [runId, tenant],
+    );
+    if (!head) return;
+    const { next_sequence: sequence, last_timestamp_ms: lastMs } = head;
+    const timestampMs = Math.max(end.timestampMs, lastMs);
+    const rows = [{ ...end, sequence, timestampMs }];
+    await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, undefined) });
+    await tx.query(
+      `UPDATE run_heads SET closed = true, status = 'failed', next_sequence = $3, last_timestamp_ms = $4
+       WHERE run_id = $1 AND tenant_id = $2`,
+      [runId, tenant, sequence + 1, timestampMs],
+    );
+    for (const statement of [
+      'DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2',
+      'UPDATE run_blocks SET closed = true WHERE run_id = $1 AND tenant_id = $2 AND NOT closed',
+      `${KEEP_END} ON CONFLICT DO NOTHING`,
+    ])
+      await tx.query(statement, [runId, tenant]);
+    await tellRestored(tx, run, sequence + 1);
+  });
 }
 
 /** Readers of the feed keep the positions that they may have seen: those of rows that come back stay. */

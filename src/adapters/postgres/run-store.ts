@@ -177,6 +177,42 @@ export function createRunStore(db: SealedDb): RunStore {
         return { kind: 'session-changed' };
       }
     },
+    ...starts(db),
+    find: (tenant, runId) => findRun(db, tenant, runId),
+    async findKept(tenant, runId) {
+      const record = await readRun(db, tenant, runId);
+      return record && keptRow(record);
+    },
+    async expiredAt(tenant, runId) {
+      const [entry] = await db.query<{ expired_at_ms: number }>(
+        'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1 AND tenant_id = $2',
+        [runId, tenant],
+      );
+      return entry?.expired_at_ms;
+    },
+    ...lists(db),
+    async locate(runId) {
+      const [row] = await db.query<{ tenant_id: string }>(
+        'SELECT tenant_id FROM runs WHERE run_id = $1',
+        [runId],
+      );
+      return row && refOf(row.tenant_id, runId);
+    },
+    async allRuns(after, limit) {
+      const rows = await db.query<{ tenant_id: string; run_id: string }>(
+        'SELECT tenant_id, run_id FROM runs WHERE run_id > $1 ORDER BY run_id LIMIT $2',
+        [after, limit],
+      );
+      return rows.map((row) => refOf(row.tenant_id, row.run_id));
+    },
+  };
+}
+
+function starts(
+  db: Db,
+): Pick<RunStore, 'markStarted' | 'noteRefusal' | 'markStartFailed' | 'unstarted'> {
+  return {
+    unstarted: (...asked) => unstarted(db, ...asked),
     async markStarted({ tenant, runId }, temporalRunId) {
       const [started] = await db.query<{ status: string | null }>(
         `WITH started AS (
@@ -206,34 +242,6 @@ export function createRunStore(db: SealedDb): RunStore {
         [runId, JSON.stringify(failure), tenant],
       );
       return row && (JSON.parse(row.start_failure) as StartFailure);
-    },
-    find: (tenant, runId) => findRun(db, tenant, runId),
-    async findKept(tenant, runId) {
-      const record = await readRun(db, tenant, runId);
-      return record && keptRow(record);
-    },
-    async expiredAt(tenant, runId) {
-      const [entry] = await db.query<{ expired_at_ms: number }>(
-        'SELECT expired_at_ms FROM expired_runs WHERE run_id = $1 AND tenant_id = $2',
-        [runId, tenant],
-      );
-      return entry?.expired_at_ms;
-    },
-    ...lists(db),
-    unstarted: (...asked) => unstarted(db, ...asked),
-    async locate(runId) {
-      const [row] = await db.query<{ tenant_id: string }>(
-        'SELECT tenant_id FROM runs WHERE run_id = $1',
-        [runId],
-      );
-      return row && refOf(row.tenant_id, runId);
-    },
-    async allRuns(after, limit) {
-      const rows = await db.query<{ tenant_id: string; run_id: string }>(
-        'SELECT tenant_id, run_id FROM runs WHERE run_id > $1 ORDER BY run_id LIMIT $2',
-        [after, limit],
-      );
-      return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
   };
 }

@@ -16,11 +16,20 @@ import { RUN_TASK_QUEUE, RUN_WORKFLOW, type RunInput } from '../../rules/run-inp
 import type { RunEngine } from '../../ports/engine.ts';
 import { Deadline, rest } from '../../system/time.ts';
 import { DEPLOYMENT } from './deployment-calls.ts';
-import { GRPC, grpcStatus, isAway, rpc, startError, toHostError } from './rpc.ts';
+import {
+  GRPC,
+  grpcStatus,
+  isAway,
+  isNamespaceUnknown,
+  rpc,
+  startError,
+  toHostError,
+} from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;
 const CANCEL_REQUEST_DEADLINE_MS = 2_000;
 const SIGNAL_DEADLINE_MS = 2_000;
+const TERMINATE_DEADLINE_MS = 2_000;
 const PING_DEADLINE_MS = 2_000;
 /** Tries of one call; the deadline ends them earlier. */
 const TRIES = 20;
@@ -231,6 +240,23 @@ async function childEnded(source: Source, parentRunId: string, ended: ChildEnded
   }
 }
 
+async function terminate(
+  { connection, namespace }: Source,
+  runId: string,
+  reason: string,
+): Promise<void> {
+  const workflowExecution = { workflowId: runId };
+  try {
+    await rpc(connection, { deadlineMs: TERMINATE_DEADLINE_MS, tries: TRIES }, () =>
+      connection.workflowService.terminateWorkflowExecution({
+        ...{ namespace, workflowExecution, reason, identity: 'openwop' },
+      }),
+    );
+  } catch (error) {
+    if (!isUnknown(error) || isNamespaceUnknown(error)) throw toHostError(error);
+  }
+}
+
 export function createRunEngine(options: RunEngineOptions): RunEngine {
   const { connection, namespace, dataConverter, taskQueue = RUN_TASK_QUEUE } = options;
   const source = {
@@ -244,6 +270,7 @@ export function createRunEngine(options: RunEngineOptions): RunEngine {
     start: (input) => start(source, input),
     send: (runId, updateId, message) => send(source, { runId, updateId, message }),
     childEnded: (parentRunId, ended) => childEnded(source, parentRunId, ended),
+    terminate: (runId, reason) => terminate(source, runId, reason),
     async ping() {
       try {
         await rpc(connection, { deadlineMs: PING_DEADLINE_MS, tries: TRIES }, () =>
