@@ -29,7 +29,7 @@ export type KnownKey =
 /** Keys by name. Nothing is opened with one later than a moment after KEY_HELD_MS since the database was asked for it. */
 export interface SubjectKeys {
   /**
-   * Of the run, to seal with: undefined when it names no subject. Throws as byId does.
+   * Of the run, to seal with: undefined when it names no subject. Throws as byId does, and HostError run_not_found.
    */
   ofRun(runId: string): Promise<KnownKey | undefined>;
   /**

@@ -92,6 +92,13 @@ export function childRunIdOf(parentRunId: string, callId: string, index: number)
   return `run-${ksuidText(sha256(utf8ToBytes(`child\0${name}`)).subarray(0, 20))}`;
 }
 
+const COHORT_ID = /^cohort-[0-9A-Za-z]{27}$/;
+
+/** What Temporal knows by such an id is no run. */
+export function isCohortId(id: string): boolean {
+  return COHORT_ID.test(id);
+}
+
 /** Id of a cohort's fork of a run: the same for every try to make it. */
 export function cohortForkIdOf(cohortId: string, sourceRunId: string): string {
   const name = JSON.stringify([cohortId, sourceRunId]);

@@ -6,6 +6,7 @@ import type {
   WorkflowNode,
 } from '../../schemas/types.generated.ts';
 import { AGENT_NODE_TYPE, isTestDefinition, SUPERVISOR_NODE_TYPE } from './capabilities.ts';
+import { MAX_FAN_OUT } from './children.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
 const TEXT: JsonObject = { type: 'string', minLength: 1 };
@@ -20,6 +21,9 @@ function kindOf(kind: string, properties: JsonObject, required: string[] = []): 
   };
 }
 
+/** More are refused where they would start; who decides is told before. */
+const AT_ONCE: JsonObject = { maxItems: MAX_FAN_OUT };
+
 /** JSON Schema of an OrchestratorDecision; `workerIds`: whom it may name, where that is said. */
 export function decisionSchema(workerIds?: readonly string[]): JsonObject {
   const worker: JsonObject = workerIds ? { enum: [...workerIds] } : { ...TEXT, maxLength: 256 };
@@ -33,7 +37,10 @@ export function decisionSchema(workerIds?: readonly string[]): JsonObject {
     anyOf: [
       kindOf(
         'next-worker',
-        { nextWorkerIds: { type: 'array', items: worker, minItems: 1 }, confidence: CONFIDENCE },
+        {
+          nextWorkerIds: { type: 'array', items: worker, minItems: 1, ...(workerIds && AT_ONCE) },
+          confidence: CONFIDENCE,
+        },
         ['nextWorkerIds'],
       ),
       kindOf('ask-user', { prompt: TEXT }, ['prompt']),

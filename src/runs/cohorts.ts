@@ -1,7 +1,7 @@
 // Cohorts for whoever asks (architecture §6): begun once per key, read, cancelled. What becomes of the members is the work
 // of the cohort's own workflow, which goes on without this process.
 import { codeOf, HostError } from '../rules/errors.ts';
-import { cohortForkIdOf } from '../rules/ids.ts';
+import { cohortForkIdOf, isCohortId } from '../rules/ids.ts';
 import { MAX_COHORT_MEMBERS, MAX_OPEN_COHORTS, type CohortInput } from '../rules/cohort.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { CohortEngine, CohortMember, CohortRow, LeftCohort } from '../ports/cohorts.ts';
@@ -22,8 +22,6 @@ export type CohortDeps = RunsDeps & {
   readonly cohortEngine: CohortEngine;
 };
 
-/** Ids of cohorts look like this; anything else names none and reaches no store. */
-const COHORT_ID = /^cohort-[0-9A-Za-z]{27}$/;
 /** A start that takes longer is tried again from the row, in ms; and how many at once. */
 const UNSTARTED_MS = 5_000;
 const ROUND_COHORTS = 20;
@@ -109,7 +107,7 @@ async function find(
   { tenant }: Caller,
   cohortId: string,
 ): Promise<CohortRow | undefined> {
-  return COHORT_ID.test(cohortId) ? stores.cohorts.find(tenant, cohortId) : undefined;
+  return isCohortId(cohortId) ? stores.cohorts.find(tenant, cohortId) : undefined;
 }
 
 /** Throws not_found, for foreign ones too. */

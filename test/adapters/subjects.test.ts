@@ -16,6 +16,7 @@ import {
   placeOfKey,
   wrapped,
 } from '../../src/adapters/postgres/subject-keys.ts';
+import { createEncryption } from '../../src/adapters/temporal/codec.ts';
 import { createSeals } from '../../src/adapters/postgres/seals.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
 import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
@@ -435,6 +436,20 @@ describe('keys that are held', () => {
   });
 
   // [I101]
+  it('of a run that is not there nothing is written by another key, or in the clear', async () => {
+    const db = { query: async () => [], listen: async () => {}, onReconnect: () => {} };
+    const keys = await createSubjectKeys(db as unknown as Db, [OLD]);
+    const gone = randomBytes(8).toString('hex');
+    await expect(keys.ofRun(gone)).rejects.toMatchObject({ code: 'run_not_found' });
+    const codec = createEncryption({ ring: ringOf([OLD]), subjects: keys });
+    const given = [{ metadata: {}, data: new Uint8Array([1]) }];
+    const of = (workflowId: string) =>
+      codec.encode(given, { type: 'workflow', namespace: 'n', workflowId });
+    await expect(of(gone)).rejects.toMatchObject({ code: 'run_not_found' });
+    // What is no run's is the host's.
+    expect(await of(`cohort-${'0'.repeat(27)}`)).toHaveLength(1);
+  });
+
   it('to seal with a key that was met asks nobody; to open with it does, after a word may have been missed', async () => {
     const key = wrapped(OLD, placeOfKey('k'), newSecret());
     const alive = { key_id: 'k', wrapped: key, destroyed_at_ms: null };

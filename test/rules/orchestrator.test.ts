@@ -1,5 +1,6 @@
 // Orchestrators (RFC 0006): one form of decisions for models, humans and the wire.
 import { expect, test } from 'vitest';
+import { MAX_FAN_OUT } from '../../src/rules/children.ts';
 import { decisionSchema, invokesAgent, isMocked } from '../../src/rules/orchestrator.ts';
 import { schemaDocument } from '../../src/wire/validators.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
@@ -20,6 +21,8 @@ test('whom an orchestrator may name is held where it is said', () => {
   expect(accepts(undefined, 'anyone')).toBe(true);
   expect(accepts(['a', 'b'], 'b', 'a')).toBe(true);
   expect(accepts(['a', 'b'], 'a', 'c')).toBe(false);
+  const many = Array.from({ length: MAX_FAN_OUT }, () => 'a');
+  expect([accepts(['a'], ...many), accepts(['a'], ...many, 'a')]).toEqual([true, false]);
 });
 
 test('a plan stands for an agent in definitions made for tests alone', () => {

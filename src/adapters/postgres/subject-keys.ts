@@ -158,8 +158,8 @@ class HeldKeys implements SubjectKeys {
       'SELECT subject_key FROM runs WHERE run_id = $1',
       [runId],
     );
-    // Of a run that is not there yet nothing is known.
-    if (!row) return undefined;
+    // Whose data it holds nobody knows: nothing of it is written by another key, or in the clear.
+    if (!row) throw new HostError('run_not_found', { runId });
     const keyId = row.subject_key ?? undefined;
     this.#runs.set(runId, keyId);
     return keyId;

@@ -16,6 +16,7 @@ import {
 import type { HostKey, KeyRing } from '../../ports/keys.ts';
 import type { SubjectKeys } from '../../ports/subjects.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
+import { isCohortId } from '../../rules/ids.ts';
 import { Recent } from '../../system/recent.ts';
 
 export const ENCRYPTED_ENCODING = 'binary/encrypted';
@@ -162,7 +163,8 @@ class Encryption implements PayloadCodec {
 
   /**
    * A failure is always encoded: the SDK's worker ends where even that throws. Everything else of a subject whose key is not
-   * to be had throws HostError service_unavailable, key_unavailable or history_undecodable.
+   * to be had throws HostError service_unavailable, key_unavailable or history_undecodable; of a run that is not there, or
+   * not any more, run_not_found.
    */
   async encode(payloads: Payload[], context?: SerializationContext): Promise<Payload[]> {
     const host = this.#ring.current();
@@ -209,7 +211,8 @@ class Encryption implements PayloadCodec {
   }
 
   async #encrypter(host: HostKey, runId: string | undefined): Promise<HostKey | 'destroyed'> {
-    if (!this.#subjects || runId === undefined) return host;
+    // A cohort holds ids and counts, and takes no run of a subject.
+    if (!this.#subjects || runId === undefined || isCohortId(runId)) return host;
     const keyId = this.#keyIds.get(runId);
     if (keyId === null) return host;
     const known = await (keyId === undefined
