@@ -94,7 +94,7 @@ export async function tablesWith(behind: Behind, { runId }: RunRef): Promise<str
   return found;
 }
 
-async function isThere(stores: Stores, hash: string): Promise<boolean> {
+export async function isThere(stores: Stores, hash: string): Promise<boolean> {
   try {
     await stores.content.get('default', hash);
     return true;

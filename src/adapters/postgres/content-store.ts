@@ -8,16 +8,18 @@ import {
   IS_NEEDED,
   namesOf,
   noteNeeds,
+  requireNeeds,
   shareNeeds,
-  UNLIST,
+  storeNeeded,
   type ContentName,
+  type NotedValue,
 } from './content-refs.ts';
-import type { Db, SqlValue } from './db.ts';
+import type { Db } from './db.ts';
 
 /** Where bytes are kept. */
 interface Bytes {
-  /** Behind a note that they are needed. */
-  store(values: readonly (ContentName & { readonly bytes: Uint8Array })[]): Promise<void>;
+  /** Behind a note that they are needed. Throws run_not_found where that has ended meanwhile. */
+  store(values: readonly NotedValue[]): Promise<void>;
   get: ContentStore['get'];
   sweep: ContentStore['sweep'];
 }
@@ -55,22 +57,7 @@ function contentStore(db: Db, kept: Bytes): ContentStore {
 
 function inTable(db: Db): Bytes {
   return {
-    async store(values) {
-      const bound: SqlValue[] = [namesOf(values)];
-      const bind = (value: SqlValue): string => `$${bound.push(value)}`;
-      const rows = values.map(
-        ({ tenant, hash, bytes }) => `(${bind(tenant)}, ${bind(hash)}, ${bind(bytes)}::bytea)`,
-      );
-      // The bytes are looked for when the list is free of them: whoever removes them then has done so.
-      await db.query(
-        `WITH unlisted AS (${UNLIST})
-         INSERT INTO contents (tenant_id, hash, bytes, created_at_ms)
-         SELECT x.tenant_id, x.hash, x.bytes, openwop_now_ms()
-         FROM (VALUES ${rows.join(', ')}) AS x(tenant_id, hash, bytes)
-         WHERE (SELECT count(*) FROM unlisted) >= 0 ON CONFLICT DO NOTHING`,
-        bound,
-      );
-    },
+    store: (values) => storeNeeded(db, values),
     async get(tenant, hash) {
       requireHash(hash);
       const [row] = await db.query<{ bytes: Uint8Array }>(
@@ -106,6 +93,7 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
     async store(values) {
       for (const { tenant, hash, bytes } of values)
         await inTurn(`${tenant} ${hash}`, () => files.put(tenant, hash, bytes));
+      await requireNeeds(db, values);
     },
     get: (tenant, hash) => files.get(tenant, hash),
     async sweep(limit) {
@@ -117,8 +105,8 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
       let reason = '';
       for (const { tenant_id: tenant, hash } of listed) {
         await inTurn(`${tenant} ${hash}`, async () => {
-          const [found] = await db.query<{ is_needed: boolean }>(
-            `SELECT ${IS_NEEDED} AS is_needed FROM content_unused u WHERE tenant_id = $1 AND hash = $2`,
+          const [found] = await db.query<{ is_needed: boolean; since_ms: number }>(
+            `SELECT ${IS_NEEDED} AS is_needed, since_ms FROM content_unused u WHERE tenant_id = $1 AND hash = $2`,
             [tenant, hash],
           );
           if (!found) return;
@@ -129,11 +117,11 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
             reason = String(error);
             return;
           }
-          // Last: a process that dies before finds the value listed.
-          await db.query('DELETE FROM content_unused WHERE tenant_id = $1 AND hash = $2', [
-            tenant,
-            hash,
-          ]);
+          // Last: a process that dies before finds the value listed. What was listed again meanwhile stays there.
+          await db.query(
+            'DELETE FROM content_unused WHERE tenant_id = $1 AND hash = $2 AND since_ms = $3',
+            [tenant, hash, found.since_ms],
+          );
         });
       }
       if (failed.length > 0) {
