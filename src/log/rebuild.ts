@@ -252,9 +252,10 @@ export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
     if (open.length > 0) break;
     const { head, rows, segments, seen, lost, summary } = await retrace(parts, run);
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
-    else if (await log.restore(run, { head, rows, summary }, seen)) {
+    else {
+      // First: behind a head that is closed nobody would look for what a process that died here had not recorded.
       await recordSegments(parts, run, segments);
-      return { head, rows };
+      if (await log.restore(run, { head, rows, summary }, seen)) return { head, rows };
     }
   }
   throw new HostError('run_state_conflict', { reason, runId: run.runId });

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log/log.ts';
 import type { NewContent } from '../../src/ports/content.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { eventually } from '../contract/given.ts';
-import { complete, emitted, HistoryBuilder } from '../support/histories.ts';
+import { complete, continueAsNew, emitted, HistoryBuilder } from '../support/histories.ts';
 import { openAnyStores, registerRun, ScriptedHistory, silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 import { quietFor } from '../support/waiting.ts';
@@ -256,3 +256,55 @@ it('architecture §3.6 a run is rebuilt from Temporal while it is not archived, 
   expect((await log.rebuild(runRef(runId))).rows).toEqual(before);
   log.close();
 });
+
+/** Stores of a process that dies before, or behind, the step of that number: recordings of segments, and the log's return. */
+function dyingStores(dies: { readonly nth: number; readonly when: 'before' | 'behind' }): {
+  readonly stores: Stores;
+  readonly steps: () => number;
+} {
+  let steps = 0;
+  const counted = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const isLast = ++steps === dies.nth;
+    if (isLast && dies.when === 'before') throw new Error('died');
+    const result = await work();
+    if (isLast) throw new Error('died');
+    return result;
+  };
+  const { segments, log } = stores;
+  const record: typeof segments.record = (...given) => counted(() => segments.record(...given));
+  const restore: typeof log.restore = (...given) => counted(() => log.restore(...given));
+  const own = { ...stores, segments: { ...segments, record }, log: { ...log, restore } };
+  return { stores: own, steps: () => steps };
+}
+
+it.each(['before', 'behind'] as const)(
+  'architecture §3.6 no closed log lacks segments, whichever step of its rebuild the process dies %s',
+  async (when) => {
+    for (let nth = 1; ; nth++) {
+      const runId = randomUUID();
+      await registerRun(stores, runId);
+      const first = new HistoryBuilder();
+      first.task(continueAsNew(`${runId}-t2`, first.carrier(emitted('a', 'x.y', {}))));
+      const second = new HistoryBuilder(5_000);
+      second.task(complete(second.carrier(emitted('terminal', 'run.completed', { runId }))));
+      history.add(`${runId}-t1`, first);
+      history.add(`${runId}-t2`, second);
+      const { stores: own, steps } = dyingStores({ nth, when });
+      const log = createLog({ stores: own, history, logger: silentLogger, processId: 'p' });
+      const outcome = await log.rebuild(runRef(runId)).then(() => 'rebuilt', String);
+      const head = await stores.log.head(runRef(runId));
+      if (head?.closed) {
+        await archiveClosed(parts(), live());
+        const archives = (await stores.segments.ofRun(runRef(runId))).map(({ archive }) => archive);
+        const archived: unknown = expect.stringMatching(/^sha256:/);
+        expect([nth, archives]).toEqual([nth, [archived, archived]]);
+      }
+      log.close();
+      if (outcome === 'rebuilt') {
+        expect(steps()).toBe(3);
+        break;
+      }
+      expect(outcome).toBe('Error: died');
+    }
+  },
+);
