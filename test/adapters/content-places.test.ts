@@ -60,6 +60,8 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
     ...ids('run_id', 'tenant_id', 'session_id', 'parent_run_id', 'parent_node_id'),
     ...ids('correlation_id', 'causation_id'),
   },
+  // Digests of tags as they are stored: of those that are sealed, and of runs without a subject.
+  session_tags: ids('run_id', 'tenant_id', 'session_id', 'tag_digest'),
   session_messages: ids('tenant_id', 'session_id', 'message'),
   feed_cursors: ids('tenant_id', 'consumer'),
   process_leases: ids('holder'),

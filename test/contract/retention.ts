@@ -28,10 +28,17 @@ const DAY_MS = 24 * 3_600_000;
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
+interface MemberOptions {
+  readonly parent?: RunRef;
+  readonly open?: boolean;
+  readonly session?: string;
+  readonly tags?: readonly string[];
+}
+
 /** A root, and a child of it where `parent` is given; ended unless `open`. */
 export async function member(
   stores: Stores,
-  { parent, open = false, session }: { parent?: RunRef; open?: boolean; session?: string } = {},
+  { parent, open = false, session, tags }: MemberOptions = {},
 ): Promise<RunRef> {
   const run = newRun();
   const { runId, tenant } = run;
@@ -40,7 +47,7 @@ export async function member(
     ...(session === undefined ? {} : { sessionId: session }),
     ...(parent ? { parentRunId: parent.runId, correlationId: parent.runId } : {}),
   };
-  const whole = { ...run, input: { ...run.input, header } };
+  const whole = { ...run, input: { ...run.input, header, ...(tags ? { tags } : {}) } };
   if (parent) await stores.families.acceptChild(whole, 100);
   else await stores.runs.accept(whole);
   const ref = stores.runs.ref(tenant, runId);
@@ -70,7 +77,14 @@ export async function cleanAll(stores: Stores, run: RunRef): Promise<void> {
 const EMPTIED: ReadonlySet<string> = new Set([
   ...FOUND_BY,
   ...FEW_ROWS,
-  ...['session_runs', 'run_events', 'run_feed', 'idempotency_records', 'content_refs'],
+  ...[
+    'session_runs',
+    'session_tags',
+    'run_events',
+    'run_feed',
+    'idempotency_records',
+    'content_refs',
+  ],
 ]);
 
 /** But for what is left to be said of a run. */
@@ -332,6 +346,36 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       expect(await stores.sessions.find('default', session)).toBeDefined();
       expect((await expire(neighbour)).kind).toBe('expired');
       expect(await stores.sessions.find('default', session)).toBeUndefined();
+    });
+
+    it('no tag that only runs that have expired gave their session; others keep their order', async () => {
+      const session = newId('session');
+      const long = 'x'.repeat(5_000);
+      const root = await member(stores, { open: true, session, tags: ['a', 'own', 'b', long] });
+      const child = await member(stores, { parent: root, session, tags: ['below', 'c'] });
+      await end(stores, root);
+      const others = [
+        await member(stores, { session, tags: ['c', 'b'] }),
+        await member(stores, { session, tags: ['d', 'a'] }),
+        await member(stores, { session, tags: [] }),
+      ];
+      const elsewhere = newId('session');
+      await member(stores, { session: elsewhere, tags: ['own', 'below'] });
+      const tags = async (of = session) => (await stores.sessions.find('default', of))?.tags;
+      expect(await tags()).toEqual(['a', 'own', 'b', long, 'below', 'c', 'd']);
+      expect((await expire(root)).kind).toBe('expired');
+      expect(await tags()).toEqual(['a', 'b', 'c', 'd']);
+      expect(await tags(elsewhere)).toEqual(['own', 'below']);
+      for (const run of [root, child]) {
+        await cleanAll(stores, run);
+        expect(await tablesWith(behind(), run)).toEqual([]);
+      }
+      const left = [];
+      for (const other of others) {
+        await expire(other);
+        left.push(await tags());
+      }
+      expect(left).toEqual([['a', 'd'], [], undefined]);
     });
 
     it('of what a session is told nothing from the moment on in which its run expires', async () => {

@@ -107,7 +107,10 @@ async function leaveEntries(tx: Transaction, values: readonly SqlValue[]): Promi
   );
 }
 
-/** A session without runs goes with its last one. Its row is locked first: a run that joins it is seen, or waits. */
+/**
+ * A session without runs goes with its last one, and a tag with the last run that gave it; the title stays. Its row is locked
+ * first: a run that joins it is seen, or waits.
+ */
 async function leaveSessions(
   tx: Transaction,
   runIds: readonly string[],
@@ -127,6 +130,31 @@ async function leaveSessions(
     `DELETE FROM sessions s WHERE tenant_id = $2 AND session_id = ANY($1::text[])
        AND NOT EXISTS (SELECT FROM session_runs r WHERE r.tenant_id = s.tenant_id AND r.session_id = s.session_id)`,
     [sessions.map(({ session_id }) => session_id), tenant],
+  );
+  await leaveTags(tx, runIds, tenant);
+}
+
+/** A session has few tags, and each is looked for by an index: it costs the same, however many runs a session has. */
+async function leaveTags(
+  tx: Transaction,
+  runIds: readonly string[],
+  tenant: string,
+): Promise<void> {
+  const given = await tx.query<{ session_id: string }>(
+    `WITH given AS (
+       DELETE FROM session_tags WHERE run_id = ANY($1::text[]) AND tenant_id = $2 RETURNING session_id
+     )
+     SELECT DISTINCT session_id FROM given`,
+    [runIds, tenant],
+  );
+  if (given.length === 0) return;
+  await tx.query(
+    `UPDATE sessions s SET tags = (
+       SELECT coalesce(array_agg(tag ORDER BY at), '{}') FROM unnest(s.tags) WITH ORDINALITY AS t (tag, at)
+       WHERE EXISTS (SELECT FROM session_tags g WHERE g.tenant_id = s.tenant_id AND g.session_id = s.session_id
+         AND g.tag_digest = openwop_tag_digest(tag)))
+     WHERE tenant_id = $2 AND session_id = ANY($1::text[])`,
+    [given.map(({ session_id }) => session_id), tenant],
   );
 }
 

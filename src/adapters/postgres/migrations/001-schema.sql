@@ -180,6 +180,20 @@ CREATE INDEX session_runs_by_parent ON session_runs (tenant_id, parent_run_id, c
 CREATE INDEX session_runs_by_root ON session_runs (tenant_id, correlation_id, created_at_ms, run_id)
   WHERE parent_run_id IS NOT NULL;
 
+-- Which runs gave a session which tags, as they stand in the session: a tag goes with the last of them. By digests: a tag may
+-- be too long for an index.
+CREATE TABLE session_tags (
+  run_id text NOT NULL,
+  tenant_id text NOT NULL,
+  session_id text NOT NULL,
+  tag_digest text NOT NULL,
+  PRIMARY KEY (run_id, tag_digest)
+);
+CREATE INDEX session_tags_of_session ON session_tags (tenant_id, session_id, tag_digest);
+
+CREATE FUNCTION openwop_tag_digest(tag text) RETURNS text LANGUAGE sql STABLE AS
+  $$ SELECT encode(sha256(convert_to(tag, 'UTF8')), 'hex') $$;
+
 -- Puts a run into its session, which is made where it is not there yet. Called by the accepting statement. A run that another
 -- run made (`is_asked` is false) has the subject of that one; any other has that of its session, which this row decides: the
 -- first run that names a subject. After it, whoever names another subject, or none, fails here.
@@ -194,6 +208,9 @@ BEGIN
     SELECT k.subject INTO own FROM subject_keys k WHERE k.key_id = openwop_join_session.subject_key;
   END IF;
   INSERT INTO session_runs SELECT run.* ON CONFLICT DO NOTHING;
+  INSERT INTO session_tags (run_id, tenant_id, session_id, tag_digest)
+  SELECT run.run_id, run.tenant_id, run.session_id, openwop_tag_digest(tag) FROM unnest(openwop_join_session.tags) tag
+  ON CONFLICT DO NOTHING;
   INSERT INTO sessions AS s (tenant_id, session_id, title, tags, subject, created_at_ms, last_activity_ms)
   VALUES (run.tenant_id, run.session_id, openwop_join_session.title,
     (SELECT coalesce(array_agg(tag ORDER BY at), '{}') FROM (
