@@ -18,10 +18,21 @@ export function erasedInput(input: RunInput): RunInput {
   const { fork, ...kept } = without(input, ['message', 'metadata', 'tags', 'carried']);
   return {
     ...kept,
+    definition: erasedDefinition(input),
     variables: {},
     configurable: {},
     ...(fork ? { fork: without(fork, ['overlay', 'inherited', 'asked']) } : {}),
   };
+}
+
+/** What a workflow was made of for one run of an agent names what was entered; any other is the operator's. */
+function erasedDefinition({
+  definition,
+  source,
+}: Pick<RunInput, 'definition' | 'source'>): RunInput['definition'] {
+  if (source === 'workflow-node') return definition;
+  const nodes = definition.nodes.map((node) => ({ ...node, inputs: {} }));
+  return { ...definition, nodes: nodes as typeof definition.nodes, variables: [] };
 }
 
 function without<Value extends object, Name extends keyof Value>(

@@ -170,6 +170,18 @@ async function say(host: TestHost, sessionId: string): Promise<string> {
   return body.runId;
 }
 
+/** Starts the agent alone, with an input whose name the caller chose. */
+async function invoke(host: TestHost): Promise<string> {
+  const inputs = { [word('name')]: word('value') };
+  const runId = await host.startRun({ agentId: AGENT, inputs, dataSubject: SUBJECT });
+  await host.waitFor(runId, waiting);
+  await host.api(`/v1/runs/${runId}/interrupts/agent`, {
+    body: { resumeValue: { action: 'accept' } },
+  });
+  await host.waitFor(runId, ended);
+  return runId;
+}
+
 function databaseOf(dataDir: string, url: string | undefined): DatabaseOptions {
   return url === undefined
     ? { kind: 'pglite', dir: join(dataDir, 'postgres') }
@@ -223,7 +235,7 @@ describe.each(twins)('a subject on %s', (name, empty) => {
       ...(url === undefined ? {} : { databaseUrl: url }),
     });
     const own = await plant(host, SUBJECT);
-    runIds = [...own, await say(host, 'talk-subject')];
+    runIds = [...own, await say(host, 'talk-subject'), await invoke(host)];
     before = (await readLog(host, runIds[0] ?? '')).events;
   });
   afterAll(async () => {
@@ -254,6 +266,7 @@ describe.each(twins)('a subject on %s', (name, empty) => {
     ])
       expect([place, shown.includes(word(place))]).toEqual([place, true]);
     expect((await reads(host, runIds[1] ?? '')).includes(word('feedback'))).toBe(true);
+    expect((await reads(host, runIds[3] ?? '')).includes(word('name'))).toBe(true);
     rootBefore = (await integrity(runIds[0] ?? '')).root;
   });
 
