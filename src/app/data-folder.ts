@@ -1,21 +1,29 @@
 // The data folder (architecture §7): mode 0700, one owner at a time, and what must survive a restart: the development
-// key, and whether the demo ran. The owner is a lock file with pid and process start; a dead owner's lock is recovered.
+// key, and whether the demo ran. The owner is a lock file with pid and process start; a dead owner's lock is recovered. One in
+// another container, or of another boot, cannot be looked at: it lives as long as it renews its lock.
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
+  closeSync,
   linkSync,
   mkdirSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { isRunning, recordProcess, type ProcessRecord } from '../system/processes.ts';
+import { isRunning, processSpace, recordProcess, type ProcessRecord } from '../system/processes.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
 
 /** Recoveries of a stale lock that may fail because another process was quicker. */
 const LOCK_TRIES = 5;
+/** How often an owner renews its lock, in ms; and after how long without it one that cannot be looked at has ended. */
+export const LOCK_RENEWAL_MS = 5_000;
+export const LOCK_REST_MS = 30_000;
 const API_KEY_BYTES = 24;
 const KEY_FILE = 'api-key';
 const URL_FILE = 'url';
@@ -38,7 +46,8 @@ export function openDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   chmodSync(path, 0o700);
-  takeLock(path);
+  const mine = takeLock(path);
+  const renewal = setInterval(() => renewLock(path, mine), LOCK_RENEWAL_MS).unref();
   const read = (name: string) => readText(join(path, name));
   const write = (name: string, text: string) => writeWhole(join(path, name), text);
   return {
@@ -53,7 +62,10 @@ export function openDataFolder(folder: string): DataFolder {
       return key;
     },
     keepUrl: (url) => write(URL_FILE, `${url}\n`),
-    release: () => releaseLock(path),
+    release() {
+      clearInterval(renewal);
+      releaseLock(path, mine);
+    },
   };
 }
 
@@ -98,36 +110,99 @@ function kept(folder: string, name: string): string | undefined {
   }
 }
 
+interface Owner extends ProcessRecord {
+  /** Where its pid means it (processSpace). Absent: an older release wrote the lock. */
+  readonly space?: string;
+}
+
 function ownLock(): string {
   const own = recordProcess(process.pid);
   if (!own) throw new Error('this process cannot see itself');
-  return JSON.stringify(own);
+  return JSON.stringify({ ...own, space: processSpace() } satisfies Owner);
 }
 
-function takeLock(path: string): void {
-  const lock = join(path, 'owner.lock');
+const lockOf = (path: string): string => join(path, 'owner.lock');
+
+/** What the lock says now. */
+function takeLock(path: string): string {
+  const lock = lockOf(path);
   const mine = ownLock();
   for (let tries = 0; tries < LOCK_TRIES; tries++) {
-    if (createLock(lock, mine)) return;
+    if (createLock(lock, mine)) return mine;
     const held = readText(lock);
     if (held === undefined) continue;
     const owner = parseLock(held);
-    if (owner && isRunning(owner)) refuse(path, owner);
+    if (owner) refuseLiving(path, owner);
     removeStale(lock, held);
   }
-  refuse(path);
+  refuse(path, 'another process');
 }
 
-function refuse(path: string, owner?: ProcessRecord): never {
-  const who = owner ? `process ${owner.pid}` : 'another process';
+/** Throws data_folder_in_use. */
+function refuseLiving(path: string, owner: Owner): void {
+  const who = `process ${owner.pid}`;
+  if (owner.space === undefined || owner.space === processSpace()) {
+    if (isRunning(owner)) refuse(path, who);
+    return;
+  }
+  const leftMs = LOCK_REST_MS - unrenewedMs(lockOf(path));
+  if (leftMs <= 0) return;
+  const seconds = Math.ceil(leftMs / 1_000);
+  refuse(
+    path,
+    `${who} of another container, machine or boot`,
+    ` If it has ended already, start again in ${seconds} s: a lock that nobody renews for ${LOCK_REST_MS / 1_000} s is free.`,
+  );
+}
+
+function refuse(path: string, who: string, more = ''): never {
   throw new HostError('data_folder_in_use', {
-    reason: `The data folder ${path} is in use by ${who}. Stop it, or set OPENWOP_DATA_DIR to another folder.`,
+    reason: `The data folder ${path} is in use by ${who}. Stop it, or set OPENWOP_DATA_DIR to another folder.${more}`,
   });
+}
+
+/** By the clock of the file system, which writes both times. In either direction: a machine's clock may begin anew at its boot. */
+function unrenewedMs(lock: string): number {
+  const probe = besides(lock);
+  try {
+    writeFileSync(probe, '', { mode: 0o600 });
+    return Math.abs(statSync(probe).mtimeMs - statSync(lock).mtimeMs);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Infinity;
+    throw error;
+  } finally {
+    rmSync(probe, { force: true });
+  }
+}
+
+/** A name for a file of this process alone. */
+function besides(lock: string): string {
+  return `${lock}.${process.pid}.${randomBytes(4).toString('hex')}`;
+}
+
+/**
+ * Writes the same again; what the file system refuses now is tried again. A process that stood still for too long finds another
+ * owner: it throws data_folder_in_use, which nobody catches, so that it ends before it writes into the other's folder.
+ */
+function renewLock(path: string, mine: string): void {
+  let held: string;
+  try {
+    const file = openSync(lockOf(path), 'r+');
+    try {
+      held = readFileSync(file, 'utf8');
+      if (held === mine) writeSync(file, mine, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return;
+  }
+  if (held !== mine) refuse(path, 'another process, which took it over from this one');
 }
 
 /** The lock appears with its content: a link of a written file fails when the name is taken. */
 function createLock(lock: string, content: string): boolean {
-  const draft = `${lock}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  const draft = besides(lock);
   writeFileSync(draft, content, { mode: 0o600 });
   try {
     linkSync(draft, lock);
@@ -142,7 +217,7 @@ function createLock(lock: string, content: string): boolean {
 
 /** Moves the lock away; when it was not the stale one any more, a quicker process owns it and gets it back. */
 function removeStale(lock: string, stale: string): void {
-  const aside = `${lock}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  const aside = besides(lock);
   try {
     renameSync(lock, aside);
   } catch (error) {
@@ -154,14 +229,14 @@ function removeStale(lock: string, stale: string): void {
   rmSync(aside, { force: true });
 }
 
-function releaseLock(path: string): void {
-  const lock = join(path, 'owner.lock');
-  if (readText(lock) === ownLock()) rmSync(lock, { force: true });
+function releaseLock(path: string, mine: string): void {
+  const lock = lockOf(path);
+  if (readText(lock) === mine) rmSync(lock, { force: true });
 }
 
-function parseLock(text: string): ProcessRecord | undefined {
+function parseLock(text: string): Owner | undefined {
   try {
-    return JSON.parse(text) as ProcessRecord;
+    return JSON.parse(text) as Owner;
   } catch {
     // A lock that cannot be read was cut by a power loss: nobody owns it.
     return undefined;

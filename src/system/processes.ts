@@ -2,7 +2,7 @@
 // which may belong to a stranger by now, members of a group and their memory. Fullest with /proc; `ps` tells identity
 // elsewhere.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 
 /** How long `ps` may take on systems without /proc. */
 const PS_LIMIT_MS = 2_000;
@@ -37,6 +37,19 @@ function bootId(): string {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
     return '';
+  }
+}
+
+/** Where ids of processes mean the same: one boot of one machine, and there one namespace of them. Opaque. */
+export function processSpace(): string {
+  return `${bootId()} ${pidNamespace()}`;
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return process.platform;
   }
 }
 

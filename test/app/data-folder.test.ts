@@ -1,11 +1,27 @@
 // The data folder has one owner, and keeps the development key (architecture §7).
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { recordProcess } from '../../src/system/processes.ts';
-import { keptApiKey, keptUrl, openCoreFolder, openDataFolder } from '../../src/app/data-folder.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { processSpace, recordProcess } from '../../src/system/processes.ts';
+import {
+  keptApiKey,
+  keptUrl,
+  LOCK_RENEWAL_MS,
+  LOCK_REST_MS,
+  openCoreFolder,
+  openDataFolder,
+} from '../../src/app/data-folder.ts';
 
 let root: string;
 let path: string;
@@ -55,7 +71,7 @@ describe('architecture §7 one owner', () => {
     writeFileSync(join(path, 'owner.lock'), content);
     const folder = openDataFolder(path);
     expect(readFileSync(join(path, 'owner.lock'), 'utf8')).toBe(
-      JSON.stringify(recordProcess(process.pid)),
+      JSON.stringify({ ...recordProcess(process.pid), space: processSpace() }),
     );
     folder.release();
   });
@@ -65,6 +81,71 @@ describe('architecture §7 one owner', () => {
     writeFileSync(join(path, 'owner.lock'), 'of another');
     folder.release();
     expect(readFileSync(join(path, 'owner.lock'), 'utf8')).toBe('of another');
+  });
+});
+
+describe('architecture §7 an owner of another namespace of processes, or another boot', () => {
+  const lock = () => join(path, 'owner.lock');
+  const ago = (ms: number) => new Date(Date.now() - ms);
+  /** `pid` means another process here, or none. */
+  const lockedElsewhere = (pid: number, renewedMs: number): void => {
+    openDataFolder(path).release();
+    writeFileSync(lock(), JSON.stringify({ pid, startedAt: 'x', space: 'elsewhere' }));
+    utimesSync(lock(), ago(renewedMs), ago(renewedMs));
+  };
+
+  it.each([process.pid, 2 ** 22 + 1])(
+    'keeps the folder while it renews its lock, whatever its pid %i means here',
+    (pid) => {
+      lockedElsewhere(pid, LOCK_REST_MS - 10_000);
+      expect(() => openDataFolder(path)).toThrow(
+        new RegExp(`in use by process ${pid} of another container.* again in \\d+ s: `),
+      );
+      expect(readFileSync(lock(), 'utf8')).toContain('elsewhere');
+      expect(readdirSync(path)).toEqual(['owner.lock']);
+    },
+  );
+
+  it.each([
+    ['has not renewed its lock for so long', LOCK_REST_MS + 1_000],
+    ['renewed it at a time that is not yet: the clock began anew', -LOCK_REST_MS - 60_000],
+  ])('that %s has ended', (_, renewedMs) => {
+    lockedElsewhere(1, renewedMs);
+    openDataFolder(path).release();
+  });
+
+  describe('sees that the owner', () => {
+    beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
+    afterEach(() => void vi.useRealTimers());
+
+    it('renews its lock until it releases the folder', () => {
+      const folder = openDataFolder(path);
+      const old = ago(LOCK_REST_MS);
+      utimesSync(lock(), old, old);
+      vi.advanceTimersByTime(LOCK_RENEWAL_MS);
+      expect(statSync(lock()).mtimeMs).toBeGreaterThan(old.getTime() + LOCK_REST_MS / 2);
+      expect(() => openDataFolder(path)).toThrow(`process ${process.pid}.`);
+      folder.release();
+      expect(vi.getTimerCount()).toBe(0);
+    });
+
+    it('ends when another one took the folder over while it stood still', () => {
+      const folder = openDataFolder(path);
+      lockedElsewhereNow();
+      expect(() => vi.advanceTimersByTime(LOCK_RENEWAL_MS)).toThrow('took it over');
+      folder.release();
+      expect(readFileSync(lock(), 'utf8')).toContain('elsewhere');
+    });
+
+    it('goes on when its lock is gone', () => {
+      const folder = openDataFolder(path);
+      rmSync(lock());
+      vi.advanceTimersByTime(LOCK_RENEWAL_MS);
+      folder.release();
+    });
+
+    const lockedElsewhereNow = () =>
+      writeFileSync(lock(), JSON.stringify({ pid: 1, startedAt: 'x', space: 'elsewhere' }));
   });
 });
 
