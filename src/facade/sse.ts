@@ -24,6 +24,12 @@ export const SEND_LENGTH = 64 * 1024;
 /** Events in one batch at most. */
 const BATCH_EVENTS = 500;
 
+/**
+ * The last line of a stream of a run that has ended. A browser's EventSource asks for a stream again whenever one ends, and
+ * such a request is answered with 200 (stream-modes.md); so the line sets how long it waits before that: a day, in ms.
+ */
+export const LAST_LINE = 'retry: 86400000\n\n';
+
 function frame(id: number, event: string, data: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
 }

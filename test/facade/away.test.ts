@@ -407,6 +407,8 @@ describe('stream-modes.md: streams under load', () => {
     await takes(200);
     await own.stop();
     expect(await text).toContain(':draining');
+    // Who is cut off here asks again at once.
+    expect(await text).not.toContain('retry:');
     expect((await poll).body).toMatchObject({ events: [], isComplete: false });
   });
 });

@@ -87,6 +87,8 @@ beforeAll(async () => {
   await registerRun(stores, 'run-waits');
   history.add('run-waits-t1', HISTORY);
   await log.catchUp(runRef('run-waits'));
+  await registerRun(stores, 'run-over');
+  await log.endUnstarted(runRef('run-over'), { cause: 'It never ran.', atMs: 1 });
   await stores.agents.saveInstance(agentInstance({ agentId: 'local.tests.helper' }), 60_000);
   server = createServer(createFacade(parts.deps, [FIRST, TRIAL]).app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -162,6 +164,31 @@ describe('[I52] a second major is one more row (architecture §9)', () => {
     const [snapshot] = await stream('streamMode=values', 'state.snapshot');
     expect(snapshot?.data).toEqual({ runId: bound('run-waits'), status: 'waiting-approval' });
   });
+
+  // stream-modes.md: a request behind the end of a run is answered with 200, so nothing but `retry:` holds a browser's
+  // EventSource back, which asks again whenever a stream ends.
+  it.each(['/v1/runs/run-over', '/runs/default~2Frun-over'])(
+    'streams of an ended run say to ask again in a day, and send nothing of what the client has: %s',
+    async (run) => {
+      const ask = async (query: string, headers = {}) => {
+        const answer = await client.api(`${run}/events?${query}`, {
+          headers: { accept: 'text/event-stream', ...headers },
+        });
+        expect(answer.status).toBe(200);
+        return answer.text;
+      };
+      const retry = 'retry: 86400000\n\n';
+      expect(await ask('streamMode=messages')).toBe(retry);
+      for (const query of ['streamMode=updates', 'streamMode=debug', 'bufferMs=200']) {
+        expect(await ask(query)).toMatch(/"sequence":\d.*\n\nretry: 86400000\n\n$/);
+        expect(await ask(query, { 'last-event-id': '9' })).toBe(retry);
+        expect(await ask(`${query}&lastEventId=9`)).toBe(retry);
+      }
+      // The protocol wants a fresh snapshot, whatever the client has.
+      const snapshot = await ask('streamMode=values', { 'last-event-id': '9' });
+      expect(snapshot).toMatch(/^id: \d+\nevent: state.snapshot\ndata: .*\n\nretry: 86400000\n\n$/);
+    },
+  );
 
   it('our codes are inside: each major has its names, statuses and details', async () => {
     const gone = await client.api('/runs/default~2Frun-nobody');

@@ -15,7 +15,7 @@ import {
   type Route,
 } from '../route.ts';
 import { readHead } from '../read-head.ts';
-import { EVENT_STREAM, streamEvents, streamSnapshots } from '../sse.ts';
+import { EVENT_STREAM, LAST_LINE, streamEvents, streamSnapshots } from '../sse.ts';
 import type { OpenStream, StreamRegistry } from '../stream-registry.ts';
 
 /** Rows read from the store at once. */
@@ -76,6 +76,8 @@ async function answerEvents(
     const asked = { deps, major, row, query: { modes, bufferMs }, after };
     if (modes.has('values')) await streamSnapshots(asked, stream);
     else if (!nothingLeft) await streamEvents(asked, stream);
+    // Only the end of the run leads here: a stream that is over for another reason sends nothing more.
+    await stream.send(LAST_LINE);
   } finally {
     stream.end();
   }
