@@ -20,6 +20,7 @@ export type RunLog = Pick<
   | 'fresh'
   | 'head'
   | 'rows'
+  | 'questions'
   | 'sequenceOf'
   | 'follow'
   | 'followSession'

@@ -16,7 +16,7 @@ import { createFollowers, type FollowOptions } from './followers.ts';
 import { overview, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRecording } from './recording.ts';
-import { readRows, type RowsQuery } from './rows.ts';
+import { readQuestions, readRows, type RowsQuery } from './rows.ts';
 import { createSessions, type Sessions } from './session-stream.ts';
 import { startFailedBatch } from './start-failed.ts';
 
@@ -46,6 +46,8 @@ export interface Log {
   head(run: RunRef): Promise<Head | undefined>;
   /** Stored rows page by page, ascending; no page is empty. It ends where the log ends now. */
   rows(run: RunRef, query?: RowsQuery): AsyncIterable<readonly LogRow[]>;
+  /** Of the rows, in the same way, those that tell what became of a node's questions. */
+  questions(run: RunRef, nodeId: string): AsyncIterable<readonly LogRow[]>;
   /** Sequence of an eventId of this run. */
   sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
   /** Rows after a sequence: backlog, then live, ends behind the terminal row or on abort. */
@@ -117,6 +119,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     fresh,
     head: (run) => stores.log.head(run),
     rows: (run, query) => readRows(stores.log, run, query),
+    questions: (run, nodeId) => readQuestions(stores.log, run, nodeId),
     sequenceOf: (run, eventId) => stores.log.sequenceOf(run, eventId),
     follow: (run, options) => followers.follow(run, options),
     followSession: createSessions(stores).follow,

@@ -4,6 +4,8 @@ import type { RunRef } from '../ports/runs.ts';
 
 /** Rows of a page that names no other number. */
 const PAGE_ROWS = 500;
+/** Of questions: each row may hold all that was asked. */
+const PAGE_QUESTIONS = 100;
 
 export interface RowsQuery {
   /** Exclusive sequence; default -1: from the first row. */
@@ -33,4 +35,16 @@ export async function* readRows(
     behind = last.sequence;
     left -= rows.length;
   }
+}
+
+/** Those that tell what became of a node's questions. */
+export function readQuestions(
+  log: Pick<LogStore, 'questions'>,
+  run: RunRef,
+  nodeId: string,
+): AsyncIterable<readonly LogRow[]> {
+  const ofNode: Pick<LogStore, 'read'> = {
+    read: (asked, query) => log.questions(asked, { ...query, nodeId }),
+  };
+  return readRows(ofNode, run, { pageRows: PAGE_QUESTIONS });
 }

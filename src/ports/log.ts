@@ -114,6 +114,14 @@ export interface LogStore {
   append(batch: AppendBatch): Promise<AppendOutcome>;
   /** Ascending; `after` exclusive (-1 = from the start). */
   read(run: RunRef, query: { after: number; limit: number }): Promise<readonly LogRow[]>;
+  /**
+   * As `read`, of the rows that tell what became of a node's questions (QUESTION_TYPES) and of no others, the run's own
+   * cancellation among them. Costs what there are of them in the run, however long its log is.
+   */
+  questions(
+    run: RunRef,
+    query: { nodeId: string; after: number; limit: number },
+  ): Promise<readonly LogRow[]>;
   /** Sequence of an eventId of this run. */
   sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
   /**

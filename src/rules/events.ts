@@ -358,6 +358,11 @@ export const EVENT_STORIES: EventStories = Object.fromEntries(
   }),
 );
 
+/** Types that tell what becomes of questions to people: of one, and of all of them with a run that is cancelled. */
+export const QUESTION_TYPES: readonly string[] = Object.entries(EVENT_TYPES)
+  .filter(([, { part, run }]) => part.startsWith('wait-') || run === 'cancelled')
+  .map(([type]) => type);
+
 const UNKNOWN: EventRow = { ...row('', 'note'), nextMajor: null };
 
 /** Types that are not in the table are shown in `debug` only, and tell nothing but themselves. */

@@ -15,6 +15,7 @@ import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
+import type { Log } from '../log/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
 import type { RunsDeps } from './deps.ts';
@@ -23,7 +24,7 @@ import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
 import { sendMessage, updateIdFor, type Delivery } from './messages.ts';
 
 interface LogDeps {
-  readonly log: Pick<RunsDeps['log'], 'fresh' | 'rows'>;
+  readonly log: Pick<Log, 'fresh' | 'questions'>;
 }
 type AnswerDeps = LogDeps & Pick<RunsDeps, 'engine' | 'redactor'>;
 

@@ -6,9 +6,6 @@ import type { LogRow } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Log } from '../log/log.ts';
 
-/** Rows read from the store at once when the log is searched. */
-const PAGE_ROWS = 1_000;
-
 /** The question that an answer means: of a node, and the one that its sender saw; absent: the node's last one. */
 export interface Meant {
   readonly nodeId: string;
@@ -31,9 +28,13 @@ export interface Fate {
 }
 
 /** What became of the meant interrupt, or of the node's last one, that is not open now, as the log tells it. */
-export async function fateOf(log: Pick<Log, 'rows'>, run: RunRef, meant: Meant): Promise<Fate> {
+export async function fateOf(
+  log: Pick<Log, 'questions'>,
+  run: RunRef,
+  meant: Meant,
+): Promise<Fate> {
   let fate: Fate = { code: 'interrupt_not_found' };
-  for await (const rows of log.rows(run, { pageRows: PAGE_ROWS }))
+  for await (const rows of log.questions(run, meant.nodeId))
     for (const row of rows) fate = nextFate(fate, row, meant);
   return fate;
 }

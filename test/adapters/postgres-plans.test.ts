@@ -38,6 +38,14 @@ describe.skipIf('missing' in postgres)('PostgreSQL with many runs that have ende
     return Object.fromEntries(rows.map(({ relname, scans: count }) => [relname, count]));
   }
 
+  /** How often a read went by the index of questions. */
+  async function questionScans(): Promise<number> {
+    const [index] = await own.db.query<{ scans: number }>(
+      `SELECT idx_scan AS scans FROM pg_stat_user_indexes WHERE indexrelname = 'run_events_of_questions'`,
+    );
+    return Number(index?.scans);
+  }
+
   async function copies(): Promise<void> {
     await copyEnded(own.db, runId, ENDED);
     // As if each of them waited for somebody.
@@ -79,11 +87,13 @@ describe.skipIf('missing' in postgres)('PostgreSQL with many runs that have ende
     const before = await scans();
     await withStores(async () => {});
     const opened = await scans();
+    const questionsBefore = await questionScans();
     await withStores(async (stores) => {
       const page = await stores.runs.list(run.tenant, { limit: 50 });
       expect(page.runs).toHaveLength(50);
       expect((await stores.log.head(run))?.nextSequence).toBe(EVENTS);
       expect(await stores.log.read(run, { after: 0, limit: 100 })).toHaveLength(EVENTS - 1);
+      expect(await stores.log.questions(run, { nodeId: 'n', after: -1, limit: 100 })).toEqual([]);
       expect(await stores.runs.find(run.tenant, runId)).toBeDefined();
       await stores.runs.overview(run.tenant, { limit: 50 }, 0);
       await stores.runs.overview(run.tenant, { limit: 50, waiting: true }, 0);
@@ -93,6 +103,7 @@ describe.skipIf('missing' in postgres)('PostgreSQL with many runs that have ende
       await Promise.all(open.map((id) => appendRows(stores, id, ['a'])));
     });
     const after = await scans();
+    expect(await questionScans()).toBeGreaterThan(questionsBefore);
     const cost = (from: Record<string, number>, to: Record<string, number>) =>
       Object.fromEntries(
         Object.entries(to).map(([table, count]) => [table, count - (from[table] ?? 0)]),

@@ -232,6 +232,26 @@ export function logStoreContract(stores: GivenStores): void {
       expect(await log().sequenceOf(refTo(other), eventId)).toBeUndefined();
     });
 
+    it("interrupt.md a node's questions are read without the rest of the log, and its own cancellation with them", async () => {
+      const runId = await startedRun(stores());
+      const types = ['node.started', 'node.suspended', 'interrupt.requested', 'node.started'];
+      const told = [...types, 'interrupt.resolved', 'node.suspended'].map((type, at) =>
+        entry(runId, `gate-${at}`, { type, nodeId: 'gate' }),
+      );
+      const other = entry(runId, 'other', { type: 'node.suspended', nodeId: 'other' });
+      const end = entry(runId, 'end', { type: 'run.cancelled' });
+      await log().append(batchAfter(await headOf(stores(), runId), [...told, other, end]));
+      const ask = async (after: number, limit: number, run = refTo(runId)) =>
+        (await log().questions(run, { nodeId: 'gate', after, limit })).map(({ key }) => key);
+      expect(await ask(-1, 10)).toEqual(['gate-1', 'gate-2', 'gate-4', 'gate-5', 'end']);
+      expect(await ask(-1, 2)).toEqual(['gate-1', 'gate-2']);
+      expect(await ask(4, 10)).toEqual(['gate-5', 'end']);
+      const [, row] = await all(runId);
+      const [first] = await log().questions(refTo(runId), { nodeId: 'gate', after: 0, limit: 1 });
+      expect(first).toEqual(row);
+      expect(await ask(-1, 10, { ...refTo(runId), tenant: 'another' })).toEqual([]);
+    });
+
     it('architecture §3.1 a problem is listed until the next append', async () => {
       const runId = await startedRun(stores());
       await log().setProblem(refTo(runId), 'history_undecodable');

@@ -1,5 +1,6 @@
 // The log's port on Postgres (architecture §3): appends and deltas live in files of their own, reads and the restore of
 // a rebuilt run here.
+import { QUESTION_TYPES } from '../../rules/events.ts';
 import type { Head, LogStore } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { Logger } from '../../ports/logger.ts';
@@ -11,6 +12,9 @@ import { logLinks } from './log-links.ts';
 import { restore } from './log-restore.ts';
 import { EVENT_COLUMNS, HEAD_COLUMNS, headOf, logRowsOf, sealedOfHead } from './rows.ts';
 import type { EventRecord, HeadRecord } from './rows.ts';
+
+/** The condition of the index `run_events_of_questions`. */
+const IS_QUESTION = `type IN (${QUESTION_TYPES.map((type) => `'${type}'`).join(', ')})`;
 
 type Change = { runId: string; nextSequence: number };
 
@@ -114,7 +118,7 @@ function reads(
   db: SealedDb,
 ): Pick<
   LogStore,
-  'head' | 'tail' | 'read' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'
+  'head' | 'tail' | 'read' | 'questions' | 'sequenceOf' | 'problems' | 'storedDeltas' | 'openBlocks'
 > {
   return {
     head: createHeadReads(db),
@@ -129,6 +133,15 @@ function reads(
       const records = await db.query<EventRecord>(
         `SELECT ${EVENT_COLUMNS} FROM run_events WHERE run_id = $1 AND tenant_id = $4 AND sequence > $2 ORDER BY sequence LIMIT $3`,
         [runId, after, limit, tenant],
+      );
+      return logRowsOf(db.seals, records);
+    },
+    async questions({ tenant, runId }, { nodeId, after, limit }) {
+      const records = await db.query<EventRecord>(
+        `SELECT ${EVENT_COLUMNS} FROM run_events
+         WHERE run_id = $1 AND tenant_id = $4 AND sequence > $2 AND ${IS_QUESTION} AND coalesce(node_id, $5) = $5
+         ORDER BY sequence LIMIT $3`,
+        [runId, after, limit, tenant, nodeId],
       );
       return logRowsOf(db.seals, records);
     },

@@ -76,6 +76,10 @@ CREATE TABLE run_events (
   CONSTRAINT run_events_key UNIQUE (run_id, key)
 );
 CREATE INDEX run_events_of_block ON run_events (run_id, block, sequence) WHERE block IS NOT NULL;
+-- Questions to people are few in a log of any length: what became of one is found among them. The types are QUESTION_TYPES of
+-- rules/events.ts.
+CREATE INDEX run_events_of_questions ON run_events (run_id, sequence)
+  WHERE type IN ('run.cancelled', 'node.suspended', 'interrupt.requested', 'interrupt.resolved');
 
 -- Delta blocks: open while an activity may stream (architecture §3.5).
 CREATE TABLE run_blocks (
