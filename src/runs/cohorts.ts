@@ -43,8 +43,8 @@ export function startCohort(
 ): Promise<Once<CohortRow>> {
   return performOnce(deps.stores.idempotency, { caller, ...once }, async (binding) => {
     const cohortId = await boundId(binding);
-    const row =
-      (await find(deps, caller, cohortId)) ?? (await insert(deps, caller, { cohortId, asked }));
+    const fresh = { cohortId, asked, binding };
+    const row = (await find(deps, caller, cohortId)) ?? (await insert(deps, caller, fresh));
     if (row.isStarted) return row;
     await start(deps, row);
     return { ...row, isStarted: true };
@@ -58,10 +58,17 @@ async function boundId(binding: KeyBinding): Promise<string> {
   return cohortId;
 }
 
+interface Fresh {
+  readonly cohortId: string;
+  readonly asked: CohortCreateRequest;
+  readonly binding: KeyBinding;
+}
+
+/** As it is stored: by this try, or by another one of the same key that was faster and may have picked other runs. */
 async function insert(
   deps: CohortDeps,
   caller: Caller,
-  { cohortId, asked }: { readonly cohortId: string; readonly asked: CohortCreateRequest },
+  { cohortId, asked, binding }: Fresh,
 ): Promise<CohortRow> {
   const { tenant } = caller;
   // A report tells what the sources did.
@@ -73,12 +80,14 @@ async function insert(
     sourceRunId,
     forkRunId: cohortForkIdOf(cohortId, sourceRunId),
   }));
+  // Picking takes time: a try that has lost its key meanwhile inserts nothing. The key may hold a refusal by now.
+  await binding.bind(cohortId);
   if (!(await deps.stores.cohorts.insert({ ...cohort, members }, MAX_OPEN_COHORTS)))
     throw new HostError('rate_limited', {
       reason: `There are ${MAX_OPEN_COHORTS} open cohorts: wait for one to end, or cancel it.`,
       limit: MAX_OPEN_COHORTS,
     });
-  return { ...cohort, members: members.length, state: 'running', isStarted: false };
+  return requireCohort(deps, caller, cohortId);
 }
 
 async function start(

@@ -1,13 +1,19 @@
 // Cohorts that were accepted while Temporal was away (src/runs/cohorts.ts), and members that nothing can be done with.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { codeOf, HostError } from '../../src/rules/errors.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+import type { CohortInput } from '../../src/rules/cohort.ts';
+import type { Caller } from '../../src/ports/caller.ts';
+import type { IdempotencyClaim } from '../../src/ports/idempotency.ts';
 import type { CohortRow } from '../../src/ports/cohorts.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { createRounds } from '../../src/log/rounds.ts';
 import { createCohortMembers } from '../../src/runs/cohort-members.ts';
-import { startLeftCohorts } from '../../src/runs/cohorts.ts';
+import { startCohort, startLeftCohorts } from '../../src/runs/cohorts.ts';
+import type { Telling } from '../../src/runs/once.ts';
 import { givenCohort, memberFork } from '../contract/cohorts.ts';
-import { openAnyStores, silentLogger } from '../support/log-parts.ts';
+import { newId } from '../contract/given.ts';
+import { openAnyStores, runRow, silentLogger } from '../support/log-parts.ts';
 
 type Deps = Parameters<typeof startLeftCohorts>[0];
 
@@ -55,6 +61,151 @@ describe('cohorts that are not started', () => {
 
   it('while Temporal is away nobody else is asked: the next round tries again', async () => {
     expect(await startedOf('service_unavailable', true)).toEqual([]);
+  });
+});
+
+// idempotency.md §Layer 1, architecture §6
+describe('tries of one key', () => {
+  let stores: Stores;
+  beforeAll(async () => {
+    stores = await openAnyStores();
+  });
+  afterAll(() => stores.close());
+
+  /** Every lease is over when it is given, unless `leaseMs` says otherwise. */
+  function oneKey(leaseMs = 0) {
+    const tenant = newId('tenant');
+    const caller: Caller = {
+      ...{ tenant, subject: subjectOf('api-key', tenant, 'tester'), scopes: ['runs:read'] },
+    };
+    const started: CohortInput[] = [];
+    const body = { select: {}, change: {} };
+    const asked = { endpoint: 'POST cohorts', target: [], body, key: newId('key') };
+    const telling: Telling<CohortRow> = {
+      told: ({ cohortId }) => ({ status: 201, body: cohortId }),
+      refused: (error) =>
+        codeOf(error) === 'validation_error' ? { status: 400, body: 'none' } : undefined,
+    };
+    /** A try that finds these runs, and waits for what is given at these steps. */
+    const attempt = (
+      runs: readonly string[],
+      {
+        pick = ready,
+        insert = ready,
+        start = ready,
+      }: Partial<Record<'pick' | 'insert' | 'start', () => Promise<void>>> = {},
+    ) => {
+      const deps = {
+        ...{ config: {}, logger: silentLogger, redactor: { json: <T>(value: T): T => value } },
+        cohortEngine: {
+          start: async (input: CohortInput) => {
+            await start();
+            started.push(input);
+          },
+        },
+        stores: {
+          ...stores,
+          idempotency: {
+            ...stores.idempotency,
+            claim: (of: string, claim: IdempotencyClaim) =>
+              stores.idempotency.claim(of, claim, leaseMs),
+          },
+          cohorts: {
+            ...stores.cohorts,
+            candidates: async () => {
+              await pick();
+              return { runs: runs.map((id) => runRow(id)), unreadable: [] };
+            },
+            insert: async (...given: Parameters<Stores['cohorts']['insert']>) => {
+              await insert();
+              return stores.cohorts.insert(...given);
+            },
+          },
+        },
+      } as unknown as Parameters<typeof startCohort>[0];
+      return startCohort(deps, caller, { asked: body, once: { asked, telling } })
+        .then((once) => (once.replayed ? once.kept.body : once.data.members))
+        .catch((error: unknown) => codeOf(error));
+    };
+    const stands = async () => {
+      const { cohorts } = await stores.cohorts.list(tenant, { limit: 10 });
+      const sources = await Promise.all(
+        cohorts.map(async ({ cohortId }) => {
+          const found = await stores.cohorts.members(tenant, cohortId, { from: 0, limit: 10 });
+          return found.map(({ sourceRunId }) => sourceRunId);
+        }),
+      );
+      return { sources, started: [...new Set(started.map(({ cohortId }) => cohortId))].length };
+    };
+    return { attempt, stands, started };
+  }
+  const ready = () => Promise.resolve();
+  const away = () => Promise.reject(new HostError('service_unavailable'));
+
+  /** A step that is held once it is reached, until it is let go. */
+  function held() {
+    let letGo = (): void => undefined;
+    let wasReached = (): void => undefined;
+    const gone = new Promise<void>((resolve) => (letGo = resolve));
+    const reached = new Promise<void>((resolve) => (wasReached = resolve));
+    const step = (): Promise<void> => {
+      wasReached();
+      return gone;
+    };
+    return { step, reached, letGo: () => letGo() };
+  }
+
+  it('at once: one makes the cohort, and the others are told of it', async () => {
+    const { attempt, stands } = oneKey(60_000);
+    const { step, reached, letGo } = held();
+    const first = attempt(['a'], { pick: step });
+    await reached;
+    const inFlight = 'idempotency_in_flight';
+    expect(await Promise.all([attempt(['b']), attempt(['c'])])).toEqual([inFlight, inFlight]);
+    letGo();
+    expect(await first).toBe(1);
+    expect(await attempt(['d'])).toMatch(/^cohort-/);
+    expect(await stands()).toEqual({ sources: [['a']], started: 1 });
+  });
+
+  it('one that ended before it stored its cohort is followed by another with the same id', async () => {
+    const { attempt, stands, started } = oneKey();
+    expect(await attempt(['a'], { insert: away })).toBe('service_unavailable');
+    expect(await attempt(['b', 'c'])).toBe(2);
+    expect(await stands()).toEqual({ sources: [['b', 'c']], started: 1 });
+    expect(started.map(({ members }) => members)).toEqual([2]);
+  });
+
+  it('one that stored its cohort and did not start it is followed by another with its members', async () => {
+    const { attempt, stands, started } = oneKey();
+    expect(await attempt(['a'], { start: away })).toBe('service_unavailable');
+    expect(await attempt(['b', 'c'])).toBe(1);
+    expect(await stands()).toEqual({ sources: [['a']], started: 1 });
+    expect(started.map(({ members }) => members)).toEqual([1]);
+  });
+
+  it('one that was slow to store starts what another has stored, not what it picked itself', async () => {
+    const { attempt, stands, started } = oneKey();
+    const { step, reached, letGo } = held();
+    const slow = attempt(['a'], { insert: step });
+    await reached;
+    expect(await attempt(['b', 'c'], { start: away })).toBe('service_unavailable');
+    letGo();
+    expect(await slow).toBe(2);
+    expect(await stands()).toEqual({ sources: [['b', 'c']], started: 1 });
+    expect(started.map(({ members }) => members)).toEqual([2]);
+  });
+
+  it('one that was slow to pick stores nothing when another was refused meanwhile', async () => {
+    const { attempt, stands } = oneKey();
+    const { step, reached, letGo } = held();
+    const slow = attempt(['a'], { pick: step });
+    await reached;
+    expect(await attempt([])).toBe('validation_error');
+    letGo();
+    expect(await slow).toBe('idempotency_in_flight');
+    expect(await attempt(['d'])).toBe('none');
+    expect(await stands()).toEqual({ sources: [], started: 0 });
   });
 });
 
