@@ -18,7 +18,7 @@ const TOO_MANY = 'Not live: too many pages are open. Trying again…';
  * Reads an event stream until `isOver`, `signal` or an answer that is final, which `ended` is told for; after a break it is
  * asked for again, later each time until something comes. `told` hears how it is: the page's own line by default.
  */
-export async function readStream(asked) {
+async function readStream(asked) {
   const { isOver = () => false, signal, told = setLive } = asked;
   const isDone = () => isOver() || signal?.aborted;
   let retryMs = FIRST_RETRY_MS;
@@ -36,6 +36,52 @@ export async function readStream(asked) {
     retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
   }
   told('');
+}
+
+/**
+ * As readStream, while somebody looks at the page: the stream is closed when the page has been hidden for `hiddenMs`, and
+ * asked for again when it is shown. A page that was never shown asks for none.
+ */
+export async function readWhileShown({ hiddenMs, signal, ...asked }) {
+  let isOver = false;
+  while (!isOver && !signal?.aborted) {
+    await shown(signal);
+    isOver = await readUntilHidden({ ...asked, hiddenMs, signal });
+  }
+}
+
+/** True: the page was not hidden for so long. */
+async function readUntilHidden({ hiddenMs, signal, ...asked }) {
+  const closing = new AbortController();
+  const close = () => closing.abort();
+  let timer;
+  const look = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(close, hiddenMs);
+  };
+  document.addEventListener('visibilitychange', look);
+  signal?.addEventListener('abort', close);
+  if (signal?.aborted) close();
+  await readStream({ ...asked, signal: closing.signal });
+  clearTimeout(timer);
+  document.removeEventListener('visibilitychange', look);
+  signal?.removeEventListener('abort', close);
+  return !closing.signal.aborted;
+}
+
+/** Resolves on abort as well. */
+function shown(signal) {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden && !signal?.aborted) return;
+      document.removeEventListener('visibilitychange', look);
+      signal?.removeEventListener('abort', look);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', look);
+    signal?.addEventListener('abort', look);
+    look();
+  });
 }
 
 /** True: the answer is final. */

@@ -5,7 +5,7 @@ import {
   announce,
   guardForms,
   keepTimes,
-  readStream,
+  readWhileShown,
   setLive,
   showTimes,
   swap,
@@ -24,32 +24,12 @@ async function start() {
   for (const id of LISTS) for (const entry of entriesOf(id)) made.set(entry, entry.outerHTML);
   keepTimes();
   guardForms();
-  while (!signedOut) {
-    await visible();
-    const hidden = new AbortController();
-    const look = () => document.hidden && hidden.abort();
-    document.addEventListener('visibilitychange', look);
-    await readStream({
-      url: new URL(events, location.href),
-      ended: SIGNED_OUT,
-      onData: refresh,
-      isOver: () => signedOut,
-      signal: hidden.signal,
-    });
-    document.removeEventListener('visibilitychange', look);
-    if (!hidden.signal.aborted) return;
-  }
-}
-
-function visible() {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (document.hidden) return;
-      document.removeEventListener('visibilitychange', look);
-      resolve();
-    };
-    document.addEventListener('visibilitychange', look);
-    look();
+  await readWhileShown({
+    url: new URL(events, location.href),
+    ended: SIGNED_OUT,
+    onData: refresh,
+    isOver: () => signedOut,
+    hiddenMs: 0,
   });
 }
 

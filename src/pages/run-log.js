@@ -2,9 +2,11 @@
 // A run's log in the browser: its stream is followed, folded as the server folds it, and drawn into a list, that of the
 // page or of a thread in it (RFC 0024: deltas are shown as they come).
 import { emptyTimeline, foldEvent, movesHead } from './timeline.js';
-import { announce, readStream, showTimes } from './browser.js';
+import { announce, readWhileShown, showTimes } from './browser.js';
 import { renderItem } from './timeline-html.js';
 
+/** A page that was hidden for so long, in ms, closes its streams: the host bounds those of a browser. */
+const HIDDEN_MS = 60_000;
 /** Of each list that is shown, by its element. */
 const timelines = new WeakMap();
 
@@ -13,7 +15,8 @@ export function timelineIn(list) {
 }
 
 /**
- * Reads the event stream until the run has ended or `signal` aborts; after a break it goes on behind the last event seen.
+ * Reads the event stream while the page is shown, until the run has ended or `signal` aborts; after a break, or when the page
+ * is shown again, it goes on behind the last event seen.
  * `told` hears how the stream is, and `onMove` that questions or status may be others now.
  */
 export async function followLog(list, { told, signal, onMove, isMain }) {
@@ -30,9 +33,10 @@ export async function followLog(list, { told, signal, onMove, isMain }) {
   };
   const url = new URL(list.dataset.events, location.href);
   if (!url.searchParams.has('streamMode')) url.searchParams.set('streamMode', 'debug');
-  await readStream({
+  await readWhileShown({
     url,
     signal,
+    hiddenMs: HIDDEN_MS,
     told,
     ended: 'You are signed out. Reload the page to sign in, or open a new link.',
     headers: () =>

@@ -15,6 +15,8 @@ export interface PageServer {
   readonly answers: URLSearchParams[];
   /** Last-Event-ID of every stream that was opened. */
   readonly resumes: (string | undefined)[];
+  /** Streams that are open. */
+  readonly open: () => number;
   push(events: readonly RunEventDoc[]): void;
   /** Breaks the open streams. */
   drop(): void;
@@ -33,6 +35,7 @@ export async function startPageServer(model: RunPageModel): Promise<PageServer> 
     log: [...model.events],
     answers: [],
     resumes: [],
+    open: () => streams.size,
     push: (events) => {
       server.log.push(...events);
       for (const stream of streams) for (const event of events) frame(stream, event);
