@@ -40,12 +40,12 @@ async function readStream(asked) {
 
 /**
  * As readStream, while somebody looks at the page: the stream is closed when the page has been hidden for `hiddenMs`, and
- * asked for again when it is shown. A page that was never shown asks for none.
+ * asked for again when it is shown.
  */
 export async function readWhileShown({ hiddenMs, signal, ...asked }) {
   let isOver = false;
-  while (!isOver && !signal?.aborted) {
-    await shown(signal);
+  for (let waits = hiddenMs === 0; !isOver && !signal?.aborted; waits = true) {
+    if (waits) await shown(signal);
     isOver = await readUntilHidden({ ...asked, hiddenMs, signal });
   }
 }
@@ -59,6 +59,7 @@ async function readUntilHidden({ hiddenMs, signal, ...asked }) {
     clearTimeout(timer);
     if (document.hidden) timer = setTimeout(close, hiddenMs);
   };
+  look();
   document.addEventListener('visibilitychange', look);
   signal?.addEventListener('abort', close);
   if (signal?.aborted) close();

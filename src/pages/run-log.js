@@ -5,8 +5,11 @@ import { emptyTimeline, foldEvent, movesHead } from './timeline.js';
 import { announce, readWhileShown, showTimes } from './browser.js';
 import { renderItem } from './timeline-html.js';
 
-/** A page that was hidden for so long, in ms, closes its streams: the host bounds those of a browser. */
-const HIDDEN_MS = 60_000;
+/**
+ * A page that was hidden for so long, in ms, closes its streams, since the host bounds those of a browser. Until then the
+ * title of a tab in the background says what its run asks.
+ */
+const HIDDEN_MS = 3_600_000;
 /** Of each list that is shown, by its element. */
 const timelines = new WeakMap();
 

@@ -135,7 +135,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     expect(await page.locator('.tool', { hasText: 'demo:orders.refund' }).count()).toBe(1);
   });
 
-  it('a page that was hidden for a minute closes its stream, and goes on behind the last event when it is shown', async () => {
+  it('a page that was hidden for an hour closes its stream, and goes on behind the last event when it is shown', async () => {
     await open({ viewport: DESKTOP }, true);
     const live = page.getByText('Live', { exact: true });
     await live.waitFor();
@@ -147,15 +147,15 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     await page.locator('.tool.running', { hasText: 'demo:orders.refund' }).waitFor();
     // Shown again in time, it has the same stream.
     await hide(true);
-    await page.clock.fastForward(50_000);
+    await page.clock.fastForward('59:00');
     await hide(false);
-    await page.clock.fastForward(50_000);
+    await page.clock.fastForward('59:00');
     await live.waitFor();
     expect([server.open(), server.resumes.length]).toEqual([1, 1]);
     await hide(true);
-    await page.clock.fastForward(50_000);
+    await page.clock.fastForward('59:00');
     expect(server.open()).toBe(1);
-    await page.clock.fastForward(10_000);
+    await page.clock.fastForward('01:00');
     await expect.poll(() => server.open()).toBe(0);
     expect(await page.locator('#live').textContent()).toBe('');
     server.model = completed;
