@@ -17,13 +17,17 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { isRunning, processSpace, recordProcess, type ProcessRecord } from '../system/processes.ts';
+import { rest } from '../system/time.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
+import { withProgress, type Report } from './progress.ts';
 
 /** Recoveries of a stale lock that may fail because another process was quicker. */
 const LOCK_TRIES = 5;
 /** How often an owner renews its lock, in ms; and after how long without it one that cannot be looked at has ended. */
-export const LOCK_RENEWAL_MS = 5_000;
-export const LOCK_REST_MS = 30_000;
+export const LOCK_RENEWAL_MS = 3_000;
+export const LOCK_REST_MS = 15_000;
+/** Who waits whether such an owner lives looks at its lock so often, in ms. */
+const LOOK_MS = 500;
 const API_KEY_BYTES = 24;
 const KEY_FILE = 'api-key';
 const URL_FILE = 'url';
@@ -67,6 +71,27 @@ export function openDataFolder(folder: string): DataFolder {
       releaseLock(path, mine);
     },
   };
+}
+
+/**
+ * As openDataFolder; an owner that cannot be looked at and has not renewed its lock since the first look is waited for, for
+ * LOCK_REST_MS at most: a container that was killed is started again at once.
+ */
+export async function openDataFolderInTime(folder: string, report: Report): Promise<DataFolder> {
+  let seen: unknown;
+  const open = async (): Promise<DataFolder> => {
+    for (;;) {
+      try {
+        return openDataFolder(folder);
+      } catch (error) {
+        const renewedAtMs = codeOf(error) && (error as HostError).details?.renewedAtMs;
+        if (renewedAtMs === undefined || (seen ?? renewedAtMs) !== renewedAtMs) throw error;
+        seen = renewedAtMs;
+        await rest(LOOK_MS);
+      }
+    }
+  };
+  return withProgress(report, 'Waiting for the data folder: its last owner may have ended', open);
 }
 
 /** Processes that may share one data folder. */
@@ -145,31 +170,34 @@ function refuseLiving(path: string, owner: Owner): void {
     if (isRunning(owner)) refuse(path, who);
     return;
   }
-  const leftMs = LOCK_REST_MS - unrenewedMs(lockOf(path));
-  if (leftMs <= 0) return;
-  const seconds = Math.ceil(leftMs / 1_000);
-  refuse(
-    path,
-    `${who} of another container, machine or boot`,
-    ` If it has ended already, start again in ${seconds} s: a lock that nobody renews for ${LOCK_REST_MS / 1_000} s is free.`,
-  );
+  const { renewedAtMs, agoMs } = renewalOf(lockOf(path));
+  if (agoMs >= LOCK_REST_MS) return;
+  const seconds = Math.ceil((LOCK_REST_MS - agoMs) / 1_000);
+  const more = ` If it has ended already, start again in ${seconds} s: a lock that nobody renews for ${LOCK_REST_MS / 1_000} s is free.`;
+  refuse(path, `${who} of another container, machine or boot`, { more, renewedAtMs });
 }
 
-function refuse(path: string, who: string, more = ''): never {
+function refuse(
+  path: string,
+  who: string,
+  { more = '', ...details }: { readonly more?: string; readonly renewedAtMs?: number } = {},
+): never {
   throw new HostError('data_folder_in_use', {
     reason: `The data folder ${path} is in use by ${who}. Stop it, or set OPENWOP_DATA_DIR to another folder.${more}`,
+    ...details,
   });
 }
 
 /** By the clock of the file system, which writes both times. In either direction: a machine's clock may begin anew at its boot. */
-function unrenewedMs(lock: string): number {
+function renewalOf(lock: string): { readonly renewedAtMs: number; readonly agoMs: number } {
   const probe = besides(lock);
   try {
     writeFileSync(probe, '', { mode: 0o600 });
-    return Math.abs(statSync(probe).mtimeMs - statSync(lock).mtimeMs);
+    const { mtimeMs: renewedAtMs } = statSync(lock);
+    return { renewedAtMs, agoMs: Math.abs(statSync(probe).mtimeMs - renewedAtMs) };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Infinity;
-    throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return { renewedAtMs: 0, agoMs: Infinity };
   } finally {
     rmSync(probe, { force: true });
   }

@@ -1,7 +1,7 @@
 // `npm start`: everything in one process, and the demo run (architecture §1, §7).
 import { createDemo, type Demo } from '../demo/index.ts';
 import { runCommand, type CommandParts, type Running } from './command.ts';
-import { openDataFolder, type DataFolder } from './data-folder.ts';
+import { openDataFolderInTime, type DataFolder } from './data-folder.ts';
 import { showDemoRun } from './demo-run.ts';
 import { createHost, type Host } from './host.ts';
 import { sayModels } from './model-lines.ts';
@@ -14,8 +14,8 @@ const IN_MEMORY_WARNING =
 await runCommand({ logLevel: 'warn', start });
 
 async function start(parts: CommandParts): Promise<Running> {
-  const { config, logger } = parts;
-  const folder = openDataFolder(config.dataDir);
+  const { config, logger, say } = parts;
+  const folder = await openDataFolderInTime(config.dataDir, say);
   let demo: Demo | undefined;
   try {
     // The demo belongs to a host of its own: never beside data that others share.

@@ -3,7 +3,7 @@
 import { HostError } from '../rules/errors.ts';
 import { runCommand } from './command.ts';
 import type { Config } from './config.ts';
-import { openDataFolder } from './data-folder.ts';
+import { openDataFolderInTime } from './data-folder.ts';
 import { locateTemporal } from './parts.ts';
 import { Started } from './started.ts';
 
@@ -11,7 +11,7 @@ await runCommand({
   logLevel: 'warn',
   async start({ config, logger, say, signal }) {
     requireOwnServer(config);
-    const folder = openDataFolder(config.dataDir);
+    const folder = await openDataFolderInTime(config.dataDir, say);
     const started = new Started(logger);
     try {
       const options = { config, logger, report: say, signal };

@@ -21,6 +21,7 @@ import {
   LOCK_REST_MS,
   openCoreFolder,
   openDataFolder,
+  openDataFolderInTime,
 } from '../../src/app/data-folder.ts';
 
 let root: string;
@@ -97,7 +98,7 @@ describe('architecture §7 an owner of another namespace of processes, or anothe
   it.each([process.pid, 2 ** 22 + 1])(
     'keeps the folder while it renews its lock, whatever its pid %i means here',
     (pid) => {
-      lockedElsewhere(pid, LOCK_REST_MS - 10_000);
+      lockedElsewhere(pid, 0);
       expect(() => openDataFolder(path)).toThrow(
         new RegExp(`in use by process ${pid} of another container.* again in \\d+ s: `),
       );
@@ -112,6 +113,15 @@ describe('architecture §7 an owner of another namespace of processes, or anothe
   ])('that %s has ended', (_, renewedMs) => {
     lockedElsewhere(1, renewedMs);
     openDataFolder(path).release();
+  });
+
+  it('that was killed is waited for, and one that lives is told at once', async () => {
+    lockedElsewhere(1, LOCK_REST_MS - 2_000);
+    (await openDataFolderInTime(path, () => undefined)).release();
+    lockedElsewhere(1, 1_000);
+    const opening = openDataFolderInTime(path, () => undefined);
+    utimesSync(lock(), ago(0), ago(0));
+    await expect(opening).rejects.toMatchObject({ code: 'data_folder_in_use' });
   });
 
   describe('sees that the owner', () => {
