@@ -3,10 +3,11 @@ import { subjectOf } from '../../src/rules/subject.ts';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 import { Connection } from '@temporalio/client';
+import type { Payload } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRunEngine, metBorder } from '../../src/adapters/temporal/engine.ts';
 import { CONNECTION_DEFAULTS } from '../../src/adapters/temporal/rpc.ts';
-import { codeOf, type HostError } from '../../src/rules/errors.ts';
+import { codeOf, HostError } from '../../src/rules/errors.ts';
 import type { RunMessage } from '../../src/rules/messages.ts';
 import { RUN_WORKFLOW, type RunInput } from '../../src/rules/run-input.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
@@ -61,6 +62,16 @@ describe('architecture §10.1 terminate', () => {
     const elsewhere = createRunEngine({ connection, namespace: `not-${randomUUID()}` });
     expect(await elsewhere.terminate(runId, 'enough').catch(codeOf)).toBe('service_unavailable');
   });
+});
+
+test('a run that is not there, or not any more, need not know of the end of a child', async () => {
+  const { connection, namespace } = fixture;
+  await engine.childEnded(randomUUID(), { childRunId: 'run-child' });
+  // Nothing can be encrypted for it.
+  const encode = () => Promise.reject(new HostError('run_not_found'));
+  const dataConverter = { payloadCodecs: [{ encode, decode: async (given: Payload[]) => given }] };
+  const encrypting = createRunEngine({ connection, namespace, dataConverter });
+  await encrypting.childEnded(randomUUID(), { childRunId: 'run-child' });
 });
 
 describe('architecture §4 accept: start', () => {

@@ -119,8 +119,13 @@ function details(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
+/** By Temporal; or here, where nothing can be encrypted for a run that is not there. */
 function isUnknown(error: unknown): boolean {
-  return error instanceof WorkflowNotFoundError || grpcStatus(error)?.code === GRPC.NOT_FOUND;
+  return (
+    error instanceof WorkflowNotFoundError ||
+    grpcStatus(error)?.code === GRPC.NOT_FOUND ||
+    codeOf(error) === 'run_not_found'
+  );
 }
 
 /** The in-memory server says of a run that has ended that it does not know the message: the run itself decides. */
