@@ -74,10 +74,14 @@ export function openDataFolder(folder: string): DataFolder {
 }
 
 /**
- * As openDataFolder; an owner that cannot be looked at and has not renewed its lock since the first look is waited for, for
- * LOCK_REST_MS at most: a container that was killed is started again at once.
+ * As openDataFolder, for a host that starts: while an owner that cannot be looked at does not renew its lock it may have been
+ * killed, and is waited for until the lock is free, twice LOCK_REST_MS at most. Throws HostError data_folder_in_use once it
+ * has renewed the lock, and on abort.
  */
-export async function openDataFolderInTime(folder: string, report: Report): Promise<DataFolder> {
+export async function openDataFolderInTime(
+  folder: string,
+  { report, signal }: { readonly report: Report; readonly signal: AbortSignal },
+): Promise<DataFolder> {
   let seen: unknown;
   const open = async (): Promise<DataFolder> => {
     for (;;) {
@@ -87,7 +91,8 @@ export async function openDataFolderInTime(folder: string, report: Report): Prom
         const renewedAtMs = codeOf(error) && (error as HostError).details?.renewedAtMs;
         if (renewedAtMs === undefined || (seen ?? renewedAtMs) !== renewedAtMs) throw error;
         seen = renewedAtMs;
-        await rest(LOOK_MS);
+        await rest(LOOK_MS, signal);
+        if (signal.aborted) throw error;
       }
     }
   };
@@ -188,7 +193,7 @@ function refuse(
   });
 }
 
-/** By the clock of the file system, which writes both times. In either direction: a machine's clock may begin anew at its boot. */
+/** By the clock of the file system, which writes both times. In either direction: a machine's clock may begin again at its boot. */
 function renewalOf(lock: string): { readonly renewedAtMs: number; readonly agoMs: number } {
   const probe = besides(lock);
   try {
@@ -210,7 +215,7 @@ function besides(lock: string): string {
 
 /**
  * Writes the same again; what the file system refuses now is tried again. A process that stood still for too long finds another
- * owner: it throws data_folder_in_use, which nobody catches, so that it ends before it writes into the other's folder.
+ * owner: it throws data_folder_in_use, which nobody catches, so that it ends soon after it goes on.
  */
 function renewLock(path: string, mine: string): void {
   let held: string;

@@ -14,8 +14,8 @@ const IN_MEMORY_WARNING =
 await runCommand({ logLevel: 'warn', start });
 
 async function start(parts: CommandParts): Promise<Running> {
-  const { config, logger, say } = parts;
-  const folder = await openDataFolderInTime(config.dataDir, say);
+  const { config, logger, say, signal } = parts;
+  const folder = await openDataFolderInTime(config.dataDir, { report: say, signal });
   let demo: Demo | undefined;
   try {
     // The demo belongs to a host of its own: never beside data that others share.

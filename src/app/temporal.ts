@@ -11,7 +11,7 @@ await runCommand({
   logLevel: 'warn',
   async start({ config, logger, say, signal }) {
     requireOwnServer(config);
-    const folder = await openDataFolderInTime(config.dataDir, say);
+    const folder = await openDataFolderInTime(config.dataDir, { report: say, signal });
     const started = new Started(logger);
     try {
       const options = { config, logger, report: say, signal };

@@ -18,8 +18,8 @@ export function timelineIn(list) {
 }
 
 /**
- * Reads the event stream while the page is shown, until the run has ended or `signal` aborts; after a break, or when the page
- * is shown again, it goes on behind the last event seen.
+ * Reads the event stream until the run has ended or `signal` aborts, but for a page that is hidden for long; after a break, or
+ * when the page is shown again, it goes on behind the last event seen.
  * `told` hears how the stream is, and `onMove` that questions or status may be others now.
  */
 export async function followLog(list, { told, signal, onMove, isMain }) {

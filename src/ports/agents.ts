@@ -136,6 +136,6 @@ export interface AgentRegistry {
     token: { readonly tenant: string; readonly agentId: string; readonly tokenHash: string },
     nowMs: number,
   ): Promise<boolean>;
-  /** Deletes audit, tokens and instances whose time has been over for `keptMs`; returns how many. */
+  /** Deletes audit that is `keptMs` old, and tokens and instances whose time has been over for so long; returns how many. */
   expire(keptMs: number): Promise<number>;
 }

@@ -18,7 +18,7 @@ export interface RunEngine {
   childEnded(parentRunId: string, ended: ChildEnded): Promise<void>;
   /**
    * Ends what Temporal still has open of the run, without a worker and without another word of its code. Of a run that has
-   * ended, or that Temporal does not know, nothing. Throws service_unavailable.
+   * ended, or that Temporal does not know, nothing. Throws service_unavailable, and internal_error where Temporal refuses it.
    */
   terminate(runId: string, reason: string): Promise<void>;
   /** Throws HostError service_unavailable when the frontend does not answer within 2 s. */

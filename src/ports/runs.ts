@@ -130,8 +130,11 @@ export interface RunStore {
    * none); undefined: the run has failed to start, and stays so.
    */
   markStarted(run: RunRef, temporalRunId: string): Promise<RunStatus | undefined>;
-  /** Temporal has refused its start. How long ago it did so first, in ms. */
-  noteRefusal(run: RunRef): Promise<number>;
+  /**
+   * Its start was refused. For how long, in ms, it has been, each time within `apartMs` of the last one; 0 for the first time,
+   * and where there is no such run.
+   */
+  noteRefusal(run: RunRef, apartMs: number): Promise<number>;
   /** The first failure stays; it is returned. Undefined when the run is started after all. */
   markStartFailed(run: RunRef, failure: StartFailure): Promise<StartFailure | undefined>;
   /** Throws HostError history_undecodable (it is damaged) and key_unavailable. */

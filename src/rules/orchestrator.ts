@@ -21,7 +21,7 @@ function kindOf(kind: string, properties: JsonObject, required: string[] = []): 
   };
 }
 
-/** More are refused where they would start; who decides is told before. */
+/** More are refused where they would start; a model that is told whom it may name is told that, too. */
 const AT_ONCE: JsonObject = { maxItems: MAX_FAN_OUT };
 
 /** JSON Schema of an OrchestratorDecision; `workerIds`: whom it may name, where that is said. */

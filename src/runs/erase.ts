@@ -270,21 +270,24 @@ async function keepLogs(
   ...[deps, { keyId, erasureId }, patience]: Parameters<Step>
 ): ReturnType<Step> {
   const { subjects } = deps.stores;
-  let failed: { readonly runId: string; readonly error: unknown } | undefined;
+  let failed: { readonly cannot: string; readonly error: unknown } | undefined;
   for (let after = ''; ;) {
     const runs = await subjects.runsToDigest(keyId, { after, limit: KEPT_RUNS });
     let kept = 0;
-    for (const run of runs)
+    for (const run of runs) {
+      let cannot = `Run ${run.runId} cannot be ended in Temporal`;
       try {
         await deps.engine.terminate(run.runId, ENDED_BY_ERASURE);
+        cannot = `The log of run ${run.runId} cannot be kept`;
         await subjects.noteErased(run, await keepLog(deps, run, erasureId));
         kept++;
       } catch (error) {
         // It may be this one alone that takes too long.
         if (codeOf(error) === 'service_unavailable')
           await Promise.all([deps.stores.ping(), deps.engine.ping()]);
-        failed ??= { runId: run.runId, error };
+        failed ??= { cannot, error };
       }
+    }
     const last = runs.at(-1);
     if (!last || runs.length < KEPT_RUNS) break;
     // The next time begins with those that are left: a page of which none could be kept is passed.
@@ -293,7 +296,7 @@ async function keepLogs(
     after = last.runId;
   }
   if (!failed) return undefined;
-  const reason = `The log of run ${failed.runId} cannot be kept ${whyOf(failed.error)}`;
+  const reason = `${failed.cannot} ${whyOf(failed.error)}`;
   throw new HostError(codeOf(failed.error) ?? 'internal_error', { reason }, failed.error);
 }
 

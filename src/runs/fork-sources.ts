@@ -8,7 +8,8 @@ import { logsBehind } from './recorded-logs.ts';
 
 /**
  * Notes them for the run `runId`. Returns undefined where that is done; else nothing is noted, and these are the ids of the
- * runs that it would go by: one of them, the source, or the fork itself has expired.
+ * runs that it would go by: one of them, the source, or the fork itself has expired. Throws HostError history_undecodable and
+ * key_unavailable: a run that it would go by cannot be read.
  */
 export async function holdSources(
   { stores }: { readonly stores: Pick<Stores, 'runs' | 'retention'> },

@@ -1,6 +1,6 @@
-// The reaper (architecture §4): runs whose start was never confirmed are started again from their row; those that
-// Temporal has refused for 30 s fail, so that no accepted run is forgotten. One whose row cannot be read, or that cannot be
-// asked about, waits, and the others do not wait for it. How old something is the database's clock decides.
+// The reaper (architecture §4): runs whose start was never confirmed are started again from their row; those that are
+// refused for 30 s fail, so that no accepted run is forgotten. One whose row cannot be read, or that cannot be
+// asked about, waits, and the others do not wait for it. Ages are counted by the database's clock.
 import { codeOf, HostError } from '../rules/errors.ts';
 import { isUnreadable } from '../rules/unreadable.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../rules/limits.ts';
@@ -16,8 +16,12 @@ import { failRun, startRun } from './start.ts';
 const REAPER_INTERVAL_MS = 3_000;
 /** A start that takes longer than this is tried by the reaper, in ms. */
 const UNSTARTED_MS = 5_000;
-/** A run fails that is refused, and was refused first so long ago, in ms. An outage before that says nothing. */
+/**
+ * A run fails that was refused again and again for so long, in ms; and the longest time between two refusals that count
+ * together. What a server says before and after an outage does not: one that is just back may know little for a moment.
+ */
 export const FAIL_AFTER_MS = 30_000;
+const REFUSED_APART_MS = 120_000;
 /** Idempotency records and records of agents that have served their time are deleted this often, in ms. */
 const EXPIRE_INTERVAL_MS = 3_600_000;
 /** Audit of agents, and what is left of dead Cores and unused tokens, is kept so long, in ms: 30 days. */
@@ -146,7 +150,8 @@ async function startLeft(at: Round, run: UnstartedRun): Promise<void> {
   try {
     await startRun(at, row);
   } catch (error) {
-    if (!isRefusal(error) || (await at.stores.runs.noteRefusal(row)) < FAIL_AFTER_MS) throw error;
+    if (!isRefusal(error)) throw error;
+    if ((await at.stores.runs.noteRefusal(row, REFUSED_APART_MS)) < FAIL_AFTER_MS) throw error;
     await failRun(at, row, { cause: codeOf(error) ?? 'internal_error', atMs: Date.now() });
   }
 }

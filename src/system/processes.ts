@@ -3,6 +3,7 @@
 // elsewhere.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
 
 /** How long `ps` may take on systems without /proc. */
 const PS_LIMIT_MS = 2_000;
@@ -40,9 +41,12 @@ function bootId(): string {
   }
 }
 
-/** Where ids of processes mean the same: one boot of one machine, and there one namespace of them. Opaque. */
+/**
+ * Where ids of processes mean the same: one boot of one machine, and there one namespace of them; without /proc the machine
+ * of that name. Opaque.
+ */
 export function processSpace(): string {
-  return `${bootId()} ${pidNamespace()}`;
+  return `${bootId() || hostname()} ${pidNamespace()}`;
 }
 
 function pidNamespace(): string {

@@ -109,19 +109,25 @@ describe('architecture §7 an owner of another namespace of processes, or anothe
 
   it.each([
     ['has not renewed its lock for so long', LOCK_REST_MS + 1_000],
-    ['renewed it at a time that is not yet: the clock began anew', -LOCK_REST_MS - 60_000],
+    ['renewed it at a time that is not yet: the clock began again', -LOCK_REST_MS - 60_000],
   ])('that %s has ended', (_, renewedMs) => {
     lockedElsewhere(1, renewedMs);
     openDataFolder(path).release();
   });
 
-  it('that was killed is waited for, and one that lives is told at once', async () => {
+  it('that was killed is waited for, one that renews its lock is not, and nobody on abort', async () => {
+    const ending = new AbortController();
+    const quiet = { report: () => undefined, signal: ending.signal };
     lockedElsewhere(1, LOCK_REST_MS - 2_000);
-    (await openDataFolderInTime(path, () => undefined)).release();
+    (await openDataFolderInTime(path, quiet)).release();
     lockedElsewhere(1, 1_000);
-    const opening = openDataFolderInTime(path, () => undefined);
+    const opening = openDataFolderInTime(path, quiet);
     utimesSync(lock(), ago(0), ago(0));
     await expect(opening).rejects.toMatchObject({ code: 'data_folder_in_use' });
+    utimesSync(lock(), ago(1_000), ago(1_000));
+    const givenUp = openDataFolderInTime(path, quiet);
+    ending.abort();
+    await expect(givenUp).rejects.toMatchObject({ code: 'data_folder_in_use' });
   });
 
   describe('sees that the owner', () => {

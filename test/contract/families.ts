@@ -15,7 +15,6 @@ import {
 import type { GivenStores } from './given.ts';
 
 const LIMIT = 5;
-/** Every end that there is. */
 
 export function familiesContract(stores: GivenStores): void {
   const childOf = (parent: RunRef, root = parent.runId, runId = newId('run')): NewRun => {

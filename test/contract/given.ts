@@ -131,7 +131,7 @@ export function batchAfter(
   };
 }
 
-/** An age that only runs have that were accepted before the epoch. */
+/** An age that of all runs in the past only those have that were accepted before the epoch. */
 export function sinceTheEpoch(): number {
   return Date.now() + 5_000;
 }

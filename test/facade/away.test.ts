@@ -153,7 +153,8 @@ describe('architecture §4 the reaper', () => {
   /** As if it were so many ms later. */
   const reaperNow = (ms: number) => {
     const { runs } = host.stores;
-    const noteRefusal = async (run: RunRef) => (await runs.noteRefusal(run)) + ms;
+    const noteRefusal = async (run: RunRef, apartMs: number) =>
+      (await runs.noteRefusal(run, apartMs)) + ms;
     const stores = { ...host.stores, runs: { ...runs, noteRefusal } };
     return createReaper({ ...host.deps, stores, unstartedMs: -ms }).round();
   };

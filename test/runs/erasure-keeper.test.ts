@@ -209,6 +209,34 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     await stores.close();
   });
 
+  // [I115]
+  it('a run whose row is damaged ends as its history says', async () => {
+    const { db, stores } = await opened();
+    const erasure = await begun(stores, 'damaged-row', false);
+    const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
+    if (!run) throw new Error('not open');
+    await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [run.runId]);
+    let isEnded = false;
+    const terminate = async () => void (isEnded = true);
+    const fresh = async (of: RunRef) => {
+      const head = await headOf(stores, of.runId);
+      if (head.closed || !isEnded) return { head, stale: false };
+      const rows = [entry(of.runId, 'terminal', { type: 'run.failed' })];
+      await stores.log.append({ ...batchAfter(head, rows), closed: true, status: 'failed' });
+      return { head: await headOf(stores, of.runId), stale: false };
+    };
+    await untilErased(stores, erasure, {
+      engine: { send: away, terminate } as unknown as RunEngine,
+      log: {
+        head: (of: RunRef) => stores.log.head(of),
+        fresh,
+      } as unknown as ErasureKeeperDeps['log'],
+    });
+    const rows = await stores.log.read(run, { after: -1, limit: 10 });
+    expect(rows.map(({ key, isErased }) => [key, isErased])).toEqual([['terminal', true]]);
+    await stores.close();
+  });
+
   it('a key that nobody opens holds up no erasure, and is told of once', async () => {
     const { db, stores } = await opened();
     await db.query(

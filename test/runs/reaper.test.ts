@@ -57,7 +57,8 @@ function reaper({ unread, answers, onStart, holds, unstarted, ...played }: Playe
       runs: {
         ...stores.runs,
         ...(unstarted ? { unstarted } : {}),
-        noteRefusal: async (run: RunRef) => (await stores.runs.noteRefusal(run)) + refusedMs,
+        noteRefusal: async (run: RunRef, apartMs: number) =>
+          (await stores.runs.noteRefusal(run, apartMs)) + refusedMs,
         find: async (tenant: string, runId: string) => {
           if (unread?.has(runId)) throw new HostError('history_undecodable');
           return stores.runs.find(tenant, runId);

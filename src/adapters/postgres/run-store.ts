@@ -227,13 +227,15 @@ function starts(
       );
       return started && ((started.status ?? 'pending') as RunStatus);
     },
-    async noteRefusal({ tenant, runId }) {
-      const [row] = await db.query<{ ago_ms: number }>(
-        `UPDATE runs SET refused_at_ms = coalesce(refused_at_ms, openwop_now_ms())
-         WHERE run_id = $1 AND tenant_id = $2 RETURNING openwop_now_ms() - refused_at_ms AS ago_ms`,
-        [runId, tenant],
+    async noteRefusal({ tenant, runId }, apartMs) {
+      const [row] = await db.query<{ for_ms: number }>(
+        `UPDATE runs SET refused_at_ms = CASE WHEN refused_last_ms > now.ms - $3::bigint THEN refused_at_ms ELSE now.ms END,
+           refused_last_ms = now.ms
+         FROM (SELECT openwop_now_ms() AS ms) now
+         WHERE run_id = $1 AND tenant_id = $2 RETURNING refused_last_ms - refused_at_ms AS for_ms`,
+        [runId, tenant, apartMs],
       );
-      return row?.ago_ms ?? 0;
+      return row?.for_ms ?? 0;
     },
     async markStartFailed({ tenant, runId }, failure) {
       const [row] = await db.query<{ start_failure: string }>(

@@ -163,8 +163,8 @@ class Encryption implements PayloadCodec {
 
   /**
    * A failure is always encoded: the SDK's worker ends where even that throws. Everything else of a subject whose key is not
-   * to be had throws HostError service_unavailable, key_unavailable or history_undecodable; of a run that is not there, or
-   * not any more, run_not_found.
+   * to be had throws HostError service_unavailable, key_unavailable or history_undecodable; of a run that this process has
+   * not met and that is not there, run_not_found.
    */
   async encode(payloads: Payload[], context?: SerializationContext): Promise<Payload[]> {
     const host = this.#ring.current();

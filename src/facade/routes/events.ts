@@ -76,7 +76,7 @@ async function answerEvents(
     const asked = { deps, major, row, query: { modes, bufferMs }, after };
     if (modes.has('values')) await streamSnapshots(asked, stream);
     else if (!nothingLeft) await streamEvents(asked, stream);
-    // Only the end of the run leads here: a stream that is over for another reason sends nothing more.
+    // Of a stream that is open still: one that is over for another reason than its run's end sends nothing more.
     await stream.send(LAST_LINE);
   } finally {
     stream.end();

@@ -21,8 +21,9 @@ CREATE TABLE runs (
   temporal_run_id text,
   -- What was decided about a run that no workflow ever ran for: its log is rebuilt from this, and it is not started again.
   start_failure text,
-  -- When Temporal refused its start first.
+  -- Since when its start is refused, and when that was seen last.
   refused_at_ms bigint,
+  refused_last_ms bigint,
   -- Of forks that belong to a cohort: lists leave them out.
   cohort_id text,
   -- The key of the run's subject, as in subject_runs, for who reads the input.
@@ -184,7 +185,7 @@ CREATE INDEX session_runs_by_parent ON session_runs (tenant_id, parent_run_id, c
 CREATE INDEX session_runs_by_root ON session_runs (tenant_id, correlation_id, created_at_ms, run_id)
   WHERE parent_run_id IS NOT NULL;
 
--- Which runs gave a session which tags, as they stand in the session: a tag goes with the last of them. By digests: a tag may
+-- Which runs gave a session which tags, in the form in which these stand there: a tag goes with the last of them. By digests: a tag may
 -- be too long for an index.
 CREATE TABLE session_tags (
   run_id text NOT NULL,
