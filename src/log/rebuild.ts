@@ -224,14 +224,16 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
   };
 }
 
-/** A run that is told for the first time here has none; without them it would never be archived. */
+/** A run that is told for the first time here has none; without them it would never be archived. The last is the head's. */
 async function recordSegments(
   { stores }: LogParts,
   run: RunRef,
-  segments: readonly string[],
+  { segments, head }: { readonly segments: readonly string[]; readonly head: Head },
 ): Promise<void> {
-  for (const [index, temporalRunId] of segments.entries())
-    await stores.segments.record(run, { index, temporalRunId });
+  for (const [index, temporalRunId] of segments.entries()) {
+    const isClosed = index < segments.length - 1 || head.closed;
+    await stores.segments.record(run, { index, temporalRunId, isClosed });
+  }
 }
 
 const STREAMING = 'The run is streaming: rebuild it later.';
@@ -253,8 +255,8 @@ export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
     const { head, rows, segments, seen, lost, summary } = await retrace(parts, run);
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
     else {
-      // First: behind a head that is closed nobody would look for what a process that died here had not recorded.
-      await recordSegments(parts, run, segments);
+      // First: once the head is closed nobody would look for what a process that died here had not recorded.
+      await recordSegments(parts, run, { segments, head });
       if (await log.restore(run, { head, rows, summary }, seen)) return { head, rows };
     }
   }

@@ -20,8 +20,14 @@ export interface ArchivedSegment extends Pick<ClosedSegment, 'run' | 'index'> {
 }
 
 export interface SegmentStore {
-  /** Idempotent on (run, index). Throws HostError run_not_found. */
-  record(run: RunRef, segment: Pick<Segment, 'index' | 'temporalRunId'>): Promise<void>;
+  /**
+   * Idempotent on (run, index). `isClosed`: its history is whole; any other is closed when the run's head leaves it, or ends.
+   * Throws HostError run_not_found.
+   */
+  record(
+    run: RunRef,
+    segment: Pick<Segment, 'index' | 'temporalRunId'> & { readonly isClosed?: boolean },
+  ): Promise<void>;
   /** One statement for all of them. A content hash that stands stays. */
   markArchived(segments: readonly ArchivedSegment[]): Promise<void>;
   ofRun(run: RunRef): Promise<readonly Segment[]>;

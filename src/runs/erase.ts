@@ -31,6 +31,8 @@ const NAMED_RUNS = 1_000;
 /** How many open runs, and how many reasons, a wait names. */
 const WAITED_RUNS = 5;
 const ENDED_BY_ERASURE = 'The data of its subject is erased.';
+/** What is read of a run is damaged, or its own key is. */
+const UNREAD = 'history_undecodable';
 
 export interface EraseRequest {
   readonly subject: string;
@@ -204,10 +206,11 @@ async function endRun(
         { updateId, bodyDigest: sha256Hex(updateId) },
       );
     }
-    await deps.log.fresh(run);
+    const { head, stale } = await deps.log.fresh(run);
+    if (stale && head.problem === UNREAD) throw new HostError(UNREAD);
     return undefined;
   } catch (error) {
-    const failed = cancelsOpen && codeOf(error) === 'history_undecodable' ? undefined : error;
+    const failed = cancelsOpen && codeOf(error) === UNREAD ? undefined : error;
     const reason = failed ?? (await endUnread(deps, run).catch((thrown: unknown) => thrown));
     if (reason === undefined) return undefined;
     deps.logger.info('a run of an erasure is not ended yet', {
@@ -223,11 +226,11 @@ async function endRun(
 async function endUnread({ engine, log, stores, logger }: EraseDeps, run: RunRef): Promise<void> {
   await engine.terminate(run.runId, ENDED_BY_ERASURE);
   const { head, stale } = await log.fresh(run).catch((error: unknown) => {
-    if (codeOf(error) !== 'history_undecodable') throw error;
-    return { head: { closed: false, problem: 'history_undecodable' }, stale: true };
+    if (codeOf(error) !== UNREAD) throw error;
+    return { head: { closed: false, problem: UNREAD }, stale: true };
   });
   if (head.closed) return;
-  if (!stale || head.problem !== 'history_undecodable') throw new HostError('service_unavailable');
+  if (!stale || head.problem !== UNREAD) throw new HostError('service_unavailable');
   await stores.subjects.closeUnread(run, unreadEnd(run, Date.now()));
   logger.warn('a run that nobody can read was ended by an erasure', { runId: run.runId });
 }

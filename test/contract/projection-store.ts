@@ -189,7 +189,7 @@ export function projectionStoreContract(stores: GivenStores): void {
       expect(claimed.map((segment) => segment.runId)).toContain(runId);
     });
 
-    it('architecture §3.6 a segment that is recorded behind its head is closed from the start', async () => {
+    it('architecture §3.6 a segment whose history or head has ended is closed from the start, and no other', async () => {
       const segments = stores().segments;
       const runIds = [await startedRun(stores()), await startedRun(stores())];
       const [ended = '', moved = ''] = runIds;
@@ -197,9 +197,12 @@ export function projectionStoreContract(stores: GivenStores): void {
         stores().log.append(batchAfter(await headOf(stores(), runId), [], over));
       await append(ended, { status: 'failed', closed: true });
       await append(moved, { cursor: { temporalRunId: 'T2', historyEventId: 0, token: '' } });
-      for (const runId of runIds)
-        await segments.record(refTo(runId), { index: 0, temporalRunId: 'T1' });
-      await segments.record(refTo(moved), { index: 1, temporalRunId: 'T2' });
+      await segments.record(refTo(ended), { index: 0, temporalRunId: 'T1' });
+      await segments.record(refTo(moved), { index: 0, temporalRunId: 'T1' });
+      await segments.record(refTo(moved), { index: 0, temporalRunId: 'T1', isClosed: true });
+      await segments.record(refTo(moved), { index: 0, temporalRunId: 'T1' });
+      // The history goes on where the head has not come yet.
+      await segments.record(refTo(moved), { index: 2, temporalRunId: 'T3' });
       const claimed = await segments.claimUnarchived(1_000, 60_000);
       expect(
         claimed

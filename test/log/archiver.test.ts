@@ -257,6 +257,28 @@ it('architecture §3.6 a run is rebuilt from Temporal while it is not archived, 
   log.close();
 });
 
+it('architecture §3.6 a rebuild leaves no segment closed that goes on, wherever the head was', async () => {
+  const runId = randomUUID();
+  await registerRun(stores, runId);
+  const first = new HistoryBuilder();
+  first.task(continueAsNew(`${runId}-t2`, first.carrier(emitted('a', 'x.y', {}))));
+  history.add(`${runId}-t1`, first);
+  const second = new HistoryBuilder(5_000);
+  history.add(`${runId}-t2`, second);
+  const log = createLog({ stores, history, logger: silentLogger, processId: 'p' });
+  // The head stands in the first segment.
+  await log.rebuild(runRef(runId));
+  const closed = async () =>
+    (await stores.segments.claimUnarchived(1_000, 0))
+      .filter((segment) => segment.runId === runId)
+      .map(({ index }) => index);
+  expect(await closed()).toEqual([0]);
+  second.task(complete(second.carrier(emitted('terminal', 'run.completed', { runId }))));
+  await log.rebuild(runRef(runId));
+  expect((await closed()).toSorted()).toEqual([0, 1]);
+  log.close();
+});
+
 /** Stores of a process that dies before, or behind, the step of that number: recordings of segments, and the log's return. */
 function dyingStores(dies: { readonly nth: number; readonly when: 'before' | 'behind' }): {
   readonly stores: Stores;

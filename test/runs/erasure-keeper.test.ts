@@ -9,6 +9,8 @@ import { createErasureKeeper, type ErasureKeeperDeps } from '../../src/runs/eras
 import { HostError } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
+import { createLog } from '../../src/log/log.ts';
+import type { HistoryReader } from '../../src/ports/history.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
@@ -206,6 +208,31 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     expect(JSON.parse(rows[1]?.payload ?? '')).toMatchObject({ error: { code: 'run_terminated' } });
     expect(await again.log.head(run)).toMatchObject({ closed: true, status: 'failed' });
     expect(await again.projection.openRuns('', 10)).toEqual([]);
+    await stores.close();
+  });
+
+  // [I115]
+  it('a run whose history alone is damaged ends without it, and is no problem any more', async () => {
+    const { stores } = await opened();
+    const erasure = await begun(stores, 'damaged-history', false);
+    const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
+    if (!run) throw new Error('not open');
+    const page = () => Promise.reject(new HostError('history_undecodable'));
+    const history = { page } as unknown as HistoryReader;
+    const log = createLog({ stores, history, logger: quietLogger, processId: 'keeper' });
+    // A cancel is asked for, and no worker can do it.
+    const send: RunEngine['send'] = async (_runId, _updateId, { bodyDigest }) => ({
+      ...{ bodyDigest, status: 'cancelling' },
+    });
+    const terminate = async () => {};
+    await untilErased(stores, erasure, {
+      engine: { send, terminate } as unknown as RunEngine,
+      log,
+    });
+    const rows = await stores.log.read(run, { after: -1, limit: 10 });
+    expect(rows.map(({ type }) => type)).toEqual(['run.failed']);
+    expect(await stores.log.problems(10)).toEqual([]);
+    log.close();
     await stores.close();
   });
 

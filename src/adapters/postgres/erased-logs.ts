@@ -140,7 +140,7 @@ async function closeUnread(db: Db, run: RunRef, end: NewRow): Promise<void> {
     const rows = [{ ...end, sequence, timestampMs }];
     await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, undefined) });
     await tx.query(
-      `UPDATE run_heads SET closed = true, status = 'failed', next_sequence = $3, last_timestamp_ms = $4
+      `UPDATE run_heads SET closed = true, status = 'failed', next_sequence = $3, last_timestamp_ms = $4, problem = NULL
        WHERE run_id = $1 AND tenant_id = $2`,
       [runId, tenant, sequence + 1, timestampMs],
     );

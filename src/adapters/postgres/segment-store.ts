@@ -28,18 +28,16 @@ function segmentOf(record: SegmentRecord): Segment {
 
 export function createSegmentStore(db: Db): SegmentStore {
   return {
-    // A segment that its head has left already, or that ended with it, is closed from the start (a trigger of the schema marks the
-    // others).
-    async record({ tenant, runId }, { index, temporalRunId }) {
+    // A segment whose head has ended is closed from the start (a trigger of the schema marks those that a head leaves later).
+    async record({ tenant, runId }, { index, temporalRunId, isClosed = false }) {
       const stored = await db.query(
         `INSERT INTO run_segments (run_id, segment_index, tenant_id, temporal_run_id, closed)
-         SELECT r.run_id, $2::integer, r.tenant_id, $3::text,
-                coalesce(h.closed OR h.temporal_run_id NOT IN ('', $3::text), false)
+         SELECT r.run_id, $2::integer, r.tenant_id, $3::text, $5::boolean OR coalesce(h.closed, false)
          FROM runs r LEFT JOIN run_heads h ON h.run_id = r.run_id
          WHERE r.run_id = $1 AND r.tenant_id = $4
-         ON CONFLICT (run_id, segment_index) DO UPDATE SET archive = run_segments.archive
+         ON CONFLICT (run_id, segment_index) DO UPDATE SET closed = run_segments.closed OR excluded.closed
          RETURNING 1`,
-        [runId, index, temporalRunId, tenant],
+        [runId, index, temporalRunId, tenant, isClosed],
       );
       if (stored.length === 0) throw new HostError('run_not_found', { runId });
     },
