@@ -18,10 +18,11 @@ const REAPER_INTERVAL_MS = 3_000;
 const UNSTARTED_MS = 5_000;
 /**
  * A run fails that was refused again and again for so long, in ms; and the longest time between two refusals that count
- * together. What a server says before and after an outage does not: one that is just back may know little for a moment.
+ * together: what fails again and again has its turn less often. What a server says before and after a longer outage does not,
+ * since one that is just back may know little for a moment.
  */
 export const FAIL_AFTER_MS = 30_000;
-const REFUSED_APART_MS = 120_000;
+const REFUSED_APART_MS = 600_000;
 /** Idempotency records and records of agents that have served their time are deleted this often, in ms. */
 const EXPIRE_INTERVAL_MS = 3_600_000;
 /** Audit of agents, and what is left of dead Cores and unused tokens, is kept so long, in ms: 30 days. */
