@@ -1,6 +1,6 @@
 // The log as the rest of the host sees it (architecture §3): catch up, read fresh, follow, rebuild. Nobody else reads
 // history, and but for this room and the activities that stream nobody sees the log's store.
-import { codeOf, HostError } from '../rules/errors.ts';
+import { codeOf, HostError, type ErrorCode } from '../rules/errors.ts';
 import type { HistoryReader } from '../ports/history.ts';
 import type { Recording } from '../rules/recording.ts';
 import type { Head, LogRow } from '../ports/log.ts';
@@ -32,6 +32,8 @@ export interface Fresh {
   readonly head: Head;
   /** The run is open and its history could not be read: there may be more than what is stored. */
   readonly stale: boolean;
+  /** With `stale`: what this read failed with, which a problem that was noted before need not be. */
+  readonly code?: ErrorCode;
 }
 
 export interface Log {
@@ -102,8 +104,10 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
       return { head: await caughtUp({ run, stored }), stale: false };
     } catch (error) {
       // Temporal away, or a fault that is noted with the run (architecture §3.3): what is stored is still true.
-      logger.debug('a read is served from what is stored', { runId, code: codeOf(error) });
-      return { head: (await stores.log.head(run)) ?? stored, stale: true };
+      const code = codeOf(error);
+      logger.debug('a read is served from what is stored', { runId, code });
+      const head = (await stores.log.head(run)) ?? stored;
+      return { head, stale: true, ...(code === undefined ? {} : { code }) };
     }
   }
 

@@ -17,6 +17,8 @@ import type { RunsDeps } from './deps.ts';
 
 export type EraseDeps = Pick<RunsDeps, 'engine' | 'log' | 'redactor' | 'logger'> & {
   readonly stores: RunsDeps['stores'] & Pick<Stores, 'subjects' | 'content' | 'ping'>;
+  /** For tests; UNREAD_MS when absent. */
+  readonly unreadMs?: number;
 };
 
 /** Open runs that are looked at in one round, and how long in ms a round rests before the next. */
@@ -31,8 +33,12 @@ const NAMED_RUNS = 1_000;
 /** How many open runs, and how many reasons, a wait names. */
 const WAITED_RUNS = 5;
 const ENDED_BY_ERASURE = 'The data of its subject is erased.';
-/** What is read of a run is damaged, or its own key is. */
+/**
+ * What is read of a run is damaged, its own key for one, or of another release. Whoever can read it has so long, in ms, from the
+ * request on, to end it in order.
+ */
 const UNREAD = 'history_undecodable';
+const UNREAD_MS = 60_000;
 
 export interface EraseRequest {
   readonly subject: string;
@@ -206,11 +212,12 @@ async function endRun(
         { updateId, bodyDigest: sha256Hex(updateId) },
       );
     }
-    const { head, stale } = await deps.log.fresh(run);
-    if (stale && head.problem === UNREAD) throw new HostError(UNREAD);
+    if ((await deps.log.fresh(run)).code === UNREAD) throw new HostError(UNREAD);
     return undefined;
   } catch (error) {
-    const failed = cancelsOpen && codeOf(error) === UNREAD ? undefined : error;
+    const { unreadMs = UNREAD_MS } = deps;
+    const isLost = codeOf(error) === UNREAD && Date.now() - erasure.askedAtMs >= unreadMs;
+    const failed = cancelsOpen && isLost ? undefined : error;
     const reason = failed ?? (await endUnread(deps, run).catch((thrown: unknown) => thrown));
     if (reason === undefined) return undefined;
     deps.logger.info('a run of an erasure is not ended yet', {
@@ -222,17 +229,17 @@ async function endRun(
   }
 }
 
-/** What of it is damaged nobody can tell anything. Its log ends as its history says; where nobody can read that, without it. */
+/** Its log ends as its history says; where that cannot be read here, without it. */
 async function endUnread({ engine, log, stores, logger }: EraseDeps, run: RunRef): Promise<void> {
   await engine.terminate(run.runId, ENDED_BY_ERASURE);
-  const { head, stale } = await log.fresh(run).catch((error: unknown) => {
+  const { head, code } = await log.fresh(run).catch((error: unknown) => {
     if (codeOf(error) !== UNREAD) throw error;
-    return { head: { closed: false, problem: UNREAD }, stale: true };
+    return { head: undefined, code: UNREAD };
   });
-  if (head.closed) return;
-  if (!stale || head.problem !== UNREAD) throw new HostError('service_unavailable');
+  if (head?.closed) return;
+  if (code !== UNREAD) throw new HostError('service_unavailable');
   await stores.subjects.closeUnread(run, unreadEnd(run, Date.now()));
-  logger.warn('a run that nobody can read was ended by an erasure', { runId: run.runId });
+  logger.warn('a run that cannot be read was ended by an erasure', { runId: run.runId });
 }
 
 /** For the log: what was thrown, and what that came of. */

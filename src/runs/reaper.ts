@@ -17,9 +17,9 @@ const REAPER_INTERVAL_MS = 3_000;
 /** A start that takes longer than this is tried by the reaper, in ms. */
 const UNSTARTED_MS = 5_000;
 /**
- * A run fails that was refused again and again for so long, in ms; and the longest time between two refusals that count
- * together: what fails again and again has its turn less often. What a server says before and after a longer outage does not,
- * since one that is just back may know little for a moment.
+ * A run fails that was refused again and again for so long, in ms, and that for so long this process has seen no outage: a
+ * server that is just back may know little for a moment. And the longest time between two refusals that count together: what
+ * fails again and again has its turn less often.
  */
 export const FAIL_AFTER_MS = 30_000;
 const REFUSED_APART_MS = 600_000;
@@ -38,8 +38,9 @@ export type ReaperDeps = Pick<RunsDeps, 'engine' | 'logger' | 'config'> & {
   >;
   readonly cohortEngine: CohortEngine;
   readonly log: Pick<RunsDeps['log'], 'head' | 'endUnstarted'>;
-  /** For tests; UNSTARTED_MS when absent. */
+  /** For tests; UNSTARTED_MS and FAIL_AFTER_MS when absent. */
   readonly unstartedMs?: number;
+  readonly calmMs?: number;
 };
 
 export interface Reaper {
@@ -53,14 +54,27 @@ export interface Reaper {
 interface Round extends ReaperDeps {
   readonly rounds: Rounds;
   readonly signal: AbortSignal;
+  /** Over when everybody who is needed has answered for so long. */
+  readonly calm: { isOver(): boolean };
 }
 
 export function createReaper(deps: ReaperDeps): Reaper {
   const { stores, engine, logger } = deps;
   const stopping = new AbortController();
-  const answers = () => Promise.all([stores.ping(), engine.ping()]);
+  const { calmMs = FAIL_AFTER_MS } = deps;
+  let calm = roundLimit(calmMs);
+  const answers = async () => {
+    try {
+      await Promise.all([stores.ping(), engine.ping()]);
+    } catch (error) {
+      calm = roundLimit(calmMs);
+      throw error;
+    }
+  };
   const rounds = createRounds({ logger, answers });
-  const at: Round = { ...deps, rounds, signal: stopping.signal };
+  const at: Round = {
+    ...{ ...deps, rounds, signal: stopping.signal, calm: { isOver: () => calm.isOver() } },
+  };
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isBusy = false;
@@ -152,7 +166,8 @@ async function startLeft(at: Round, run: UnstartedRun): Promise<void> {
     await startRun(at, row);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    if ((await at.stores.runs.noteRefusal(row, REFUSED_APART_MS)) < FAIL_AFTER_MS) throw error;
+    const refusedMs = await at.stores.runs.noteRefusal(row, REFUSED_APART_MS);
+    if (refusedMs < FAIL_AFTER_MS || !at.calm.isOver()) throw error;
     await failRun(at, row, { cause: codeOf(error) ?? 'internal_error', atMs: Date.now() });
   }
 }

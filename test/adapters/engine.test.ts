@@ -64,6 +64,17 @@ describe('architecture §10.1 terminate', () => {
   });
 });
 
+test('a namespace that Temporal does not know says nothing about a run: this host is set up wrongly', async () => {
+  const { connection } = fixture;
+  const elsewhere = createRunEngine({ connection, namespace: `not-${randomUUID()}` });
+  const runId = randomUUID();
+  const codes = await Promise.all([
+    elsewhere.start(inputOf(runId)).catch(codeOf),
+    elsewhere.send(runId, 'u', cancellation).catch(codeOf),
+  ]);
+  expect(codes).toEqual(['service_unavailable', 'service_unavailable']);
+});
+
 test('a run that is not there, or not any more, need not know of the end of a child', async () => {
   const { connection, namespace } = fixture;
   await engine.childEnded(randomUUID(), { childRunId: 'run-child' });

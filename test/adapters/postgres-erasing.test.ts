@@ -90,7 +90,10 @@ describe.skipIf('missing' in postgres)('PostgreSQL', () => {
     };
     const deps = {
       ...{ stores: own, logger: quietLogger, redactor: { text: (text: string) => text } },
-      ...{ engine: { send }, log: { head: (run: RunRef) => own.log.head(run), fresh } },
+      ...{
+        engine: { send, terminate: step },
+        log: { head: (run: RunRef) => own.log.head(run), fresh },
+      },
     };
     return deps as unknown as EraseDeps;
   }

@@ -156,7 +156,7 @@ describe('architecture §4 the reaper', () => {
     const noteRefusal = async (run: RunRef, apartMs: number) =>
       (await runs.noteRefusal(run, apartMs)) + ms;
     const stores = { ...host.stores, runs: { ...runs, noteRefusal } };
-    return createReaper({ ...host.deps, stores, unstartedMs: -ms }).round();
+    return createReaper({ ...host.deps, stores, unstartedMs: -ms, calmMs: 0 }).round();
   };
   const accepted = async (): Promise<string> => {
     const { body } = await host.api<Envelope>('/v1/runs', { body: { workflowId: 'noop' } });

@@ -1,7 +1,7 @@
 // Erasures that were left under way (architecture §10.1), on both twins: each has its turn whatever others wait for, and no
 // receipt is given while what a key was lies in the table's file.
 import { randomBytes } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase, storesOn } from '../../src/adapters/postgres/index.ts';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
@@ -56,7 +56,8 @@ function keeperOn(
   const head = ({ runId }: RunRef) => (asks(runId), away());
   const deps = {
     ...{ stores, logger, roundMs, redactor: { text: (text: string) => text } },
-    ...{ engine: { send: away, terminate: async () => {} }, log: { head, fresh: away }, ...of },
+    ...{ engine: { send: away, terminate: async () => {} }, log: { head, fresh: away } },
+    ...{ unreadMs: 0, ...of },
   };
   return createErasureKeeper(deps as unknown as ErasureKeeperDeps);
 }
@@ -77,12 +78,11 @@ async function untilErased(
 }
 
 describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) => {
-  async function opened(): Promise<{ db: Db; stores: Stores }> {
-    const options = await databaseOptions();
-    const { db, close } = await openDatabase(options, quietLogger);
-    const given = { database: options, logger: quietLogger, masterKeys: [KEY] };
-    const held = { keyHeldMs: KEY_HELD_MS };
-    return { db, stores: await storesOn({ db, close }, { ...given, ...held }) };
+  async function opened() {
+    const database = await databaseOptions();
+    const { db, close } = await openDatabase(database, quietLogger);
+    const given = { database, logger: quietLogger, masterKeys: [KEY], keyHeldMs: KEY_HELD_MS };
+    return { db, given, stores: await storesOn({ db, close }, given) };
   }
 
   it('one is done behind any number of others whose runs do not end', async () => {
@@ -151,131 +151,132 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     await stores.close();
   });
 
-  // [I115]
-  it('what Temporal still has open of a run is ended once its key is gone, however long Temporal is away', async () => {
-    const { stores } = await opened();
-    const erasure = await begun(stores, 'left', true);
-    const [run] = await stores.subjects.runsToDigest(erasure.keyId, { after: '', limit: 1 });
-    const ended: string[] = [];
-    const stateOf = async () => stores.subjects.erasure(TENANT, erasure.erasureId);
-    const keeper = keeperOn(stores, {
-      roundMs: ROUND_MS,
-      engine: { terminate: away, ping: away } as unknown as RunEngine,
+  describe('and runs that are open, or damaged', () => {
+    let db: Db;
+    let stores: Stores;
+    let given: Awaited<ReturnType<typeof opened>>['given'];
+    beforeAll(async () => {
+      ({ db, stores, given } = await opened());
     });
-    keeper.start();
-    await expect
-      .poll(async () => (await stateOf())?.waitsFor?.reason, { timeout: patient(30_000) })
-      .toContain('service_unavailable');
-    await keeper.stop();
-    expect((await stateOf())?.state).toBe('destroyed');
-    const terminate = async (runId: string) => void ended.push(runId);
-    await untilErased(stores, erasure, { engine: { terminate } as unknown as RunEngine });
-    expect(ended).toEqual([run?.runId]);
-    await stores.close();
-  });
+    afterAll(() => stores.close());
 
-  // [I115]
-  it('a run whose own key is damaged ends, without a word of what it held, and is erased', async () => {
-    const { db, stores } = await opened();
-    const erasure = await begun(stores, 'damaged', false);
-    const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
-    if (!run) throw new Error('not open');
-    await stores.log.append(
-      batchAfter(await headOf(stores, run.runId), [entry(run.runId, 'said')]),
-    );
-    await db.query("UPDATE subject_keys SET wrapped = 'k:AAAA' WHERE key_id = $1", [erasure.keyId]);
-    // Another process knows nothing of the key.
-    const again = await storesOn(
-      { db, close: async () => undefined },
-      { database: await databaseOptions(), logger: quietLogger, masterKeys: [KEY] },
-    );
-    await expect(again.log.head(run)).rejects.toMatchObject({ code: 'history_undecodable' });
-    const head = (of: RunRef) => again.log.head(of);
-    const log = { head, fresh: head };
-    const ended: string[] = [];
-    const terminate = async (runId: string) => void ended.push(runId);
-    await untilErased(again, erasure, {
-      engine: { send: away, terminate } as unknown as RunEngine,
-      log: log as unknown as ErasureKeeperDeps['log'],
+    // [I115]
+    it('what Temporal still has open of a run is ended once its key is gone, however long Temporal is away', async () => {
+      const erasure = await begun(stores, 'left', true);
+      const [run] = await stores.subjects.runsToDigest(erasure.keyId, { after: '', limit: 1 });
+      const ended: string[] = [];
+      const stateOf = async () => stores.subjects.erasure(TENANT, erasure.erasureId);
+      const keeper = keeperOn(stores, {
+        roundMs: ROUND_MS,
+        engine: { terminate: away, ping: away } as unknown as RunEngine,
+      });
+      keeper.start();
+      await expect
+        .poll(async () => (await stateOf())?.waitsFor?.reason, { timeout: patient(30_000) })
+        .toContain('service_unavailable');
+      await keeper.stop();
+      expect((await stateOf())?.state).toBe('destroyed');
+      const terminate = async (runId: string) => void ended.push(runId);
+      await untilErased(stores, erasure, { engine: { terminate } as unknown as RunEngine });
+      expect(ended).toEqual([run?.runId]);
     });
-    expect(new Set(ended)).toEqual(new Set([run.runId]));
-    const rows = await again.log.read(run, { after: -1, limit: 10 });
-    expect(rows.map(({ sequence, type }) => [sequence, type])).toEqual([
-      [0, 'variable.changed'],
-      [1, 'run.failed'],
-    ]);
-    expect(rows[0]?.payload).not.toContain('said');
-    expect(JSON.parse(rows[1]?.payload ?? '')).toMatchObject({ error: { code: 'run_terminated' } });
-    expect(await again.log.head(run)).toMatchObject({ closed: true, status: 'failed' });
-    expect(await again.projection.openRuns('', 10)).toEqual([]);
-    await stores.close();
-  });
 
-  // [I115]
-  it('a run whose history alone is damaged ends without it, and is no problem any more', async () => {
-    const { stores } = await opened();
-    const erasure = await begun(stores, 'damaged-history', false);
-    const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
-    if (!run) throw new Error('not open');
-    const page = () => Promise.reject(new HostError('history_undecodable'));
-    const history = { page } as unknown as HistoryReader;
-    const log = createLog({ stores, history, logger: quietLogger, processId: 'keeper' });
-    // A cancel is asked for, and no worker can do it.
-    const send: RunEngine['send'] = async (_runId, _updateId, { bodyDigest }) => ({
-      ...{ bodyDigest, status: 'cancelling' },
+    // [I115]
+    it('a run whose own key is damaged ends, without a word of what it held, and is erased', async () => {
+      const erasure = await begun(stores, 'damaged', false);
+      const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
+      if (!run) throw new Error('not open');
+      await stores.log.append(
+        batchAfter(await headOf(stores, run.runId), [entry(run.runId, 'said')]),
+      );
+      await db.query("UPDATE subject_keys SET wrapped = 'k:AAAA' WHERE key_id = $1", [
+        erasure.keyId,
+      ]);
+      // Another process knows nothing of the key.
+      const again = await storesOn({ db, close: async () => undefined }, given);
+      await expect(again.log.head(run)).rejects.toMatchObject({ code: 'history_undecodable' });
+      const head = (of: RunRef) => again.log.head(of);
+      const log = { head, fresh: head };
+      const ended: string[] = [];
+      const terminate = async (runId: string) => void ended.push(runId);
+      await untilErased(again, erasure, {
+        engine: { send: away, terminate } as unknown as RunEngine,
+        log: log as unknown as ErasureKeeperDeps['log'],
+      });
+      expect(new Set(ended)).toEqual(new Set([run.runId]));
+      const rows = await again.log.read(run, { after: -1, limit: 10 });
+      expect(rows.map(({ sequence, type }) => [sequence, type])).toEqual([
+        [0, 'variable.changed'],
+        [1, 'run.failed'],
+      ]);
+      expect(rows[0]?.payload).not.toContain('said');
+      expect(JSON.parse(rows[1]?.payload ?? '')).toMatchObject({
+        error: { code: 'run_terminated' },
+      });
+      expect(await again.log.head(run)).toMatchObject({ closed: true, status: 'failed' });
+      expect(await again.projection.openRuns('', 10)).toEqual([]);
     });
-    const terminate = async () => {};
-    await untilErased(stores, erasure, {
-      engine: { send, terminate } as unknown as RunEngine,
-      log,
-    });
-    const rows = await stores.log.read(run, { after: -1, limit: 10 });
-    expect(rows.map(({ type }) => type)).toEqual(['run.failed']);
-    expect(await stores.log.problems(10)).toEqual([]);
-    log.close();
-    await stores.close();
-  });
 
-  // [I115]
-  it('a run whose row is damaged ends as its history says', async () => {
-    const { db, stores } = await opened();
-    const erasure = await begun(stores, 'damaged-row', false);
-    const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
-    if (!run) throw new Error('not open');
-    await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [run.runId]);
-    let isEnded = false;
-    const terminate = async () => void (isEnded = true);
-    const fresh = async (of: RunRef) => {
-      const head = await headOf(stores, of.runId);
-      if (head.closed || !isEnded) return { head, stale: false };
-      const rows = [entry(of.runId, 'terminal', { type: 'run.failed' })];
-      await stores.log.append({ ...batchAfter(head, rows), closed: true, status: 'failed' });
-      return { head: await headOf(stores, of.runId), stale: false };
-    };
-    await untilErased(stores, erasure, {
-      engine: { send: away, terminate } as unknown as RunEngine,
-      log: {
-        head: (of: RunRef) => stores.log.head(of),
-        fresh,
-      } as unknown as ErasureKeeperDeps['log'],
+    // [I115]
+    it('a run whose history alone is damaged ends without it, and is no problem any more', async () => {
+      const erasure = await begun(stores, 'damaged-history', false);
+      const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
+      if (!run) throw new Error('not open');
+      const page = () => Promise.reject(new HostError('history_undecodable'));
+      const history = { page } as unknown as HistoryReader;
+      const log = createLog({ stores, history, logger: quietLogger, processId: 'keeper' });
+      // A cancel is asked for, and no worker can do it.
+      const send: RunEngine['send'] = async (_runId, _updateId, { bodyDigest }) => ({
+        ...{ bodyDigest, status: 'cancelling' },
+      });
+      const terminate = async () => {};
+      await untilErased(stores, erasure, {
+        engine: { send, terminate } as unknown as RunEngine,
+        log,
+      });
+      const rows = await stores.log.read(run, { after: -1, limit: 10 });
+      expect(rows.map(({ type }) => type)).toEqual(['run.failed']);
+      expect(await stores.log.problems(10)).toEqual([]);
+      log.close();
     });
-    const rows = await stores.log.read(run, { after: -1, limit: 10 });
-    expect(rows.map(({ key, isErased }) => [key, isErased])).toEqual([['terminal', true]]);
-    await stores.close();
-  });
 
-  it('a key that nobody opens holds up no erasure, and is told of once', async () => {
-    const { db, stores } = await opened();
-    await db.query(
-      `INSERT INTO subject_keys (key_id, tenant_id, subject, state, wrapped, created_at_ms)
-       VALUES ('sk', $1, 'lost', 'active', 'gone:AAAA', 1)`,
-      [TENANT],
-    );
-    const erasure = await begun(stores, 'beside', true);
-    const warned: string[] = [];
-    const warn = (message: string) => void warned.push(message);
-    await untilErased(stores, erasure, { logger: { ...quietLogger, warn } });
-    expect(warned).toEqual(['wrapping keys of subjects again did not go on, trying again']);
-    await stores.close();
+    // [I115]
+    it('a run whose row is damaged ends as its history says', async () => {
+      const erasure = await begun(stores, 'damaged-row', false);
+      const [run] = await stores.subjects.openRuns(erasure.keyId, { after: '', limit: 1 });
+      if (!run) throw new Error('not open');
+      await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [run.runId]);
+      let isEnded = false;
+      const terminate = async () => void (isEnded = true);
+      const fresh = async (of: RunRef) => {
+        const head = await headOf(stores, of.runId);
+        if (head.closed || !isEnded) return { head, stale: false };
+        const rows = [entry(of.runId, 'terminal', { type: 'run.failed' })];
+        await stores.log.append({ ...batchAfter(head, rows), closed: true, status: 'failed' });
+        return { head: await headOf(stores, of.runId), stale: false };
+      };
+      await untilErased(stores, erasure, {
+        engine: { send: away, terminate } as unknown as RunEngine,
+        log: {
+          head: (of: RunRef) => stores.log.head(of),
+          fresh,
+        } as unknown as ErasureKeeperDeps['log'],
+      });
+      const rows = await stores.log.read(run, { after: -1, limit: 10 });
+      expect(rows.map(({ key, isErased }) => [key, isErased])).toEqual([['terminal', true]]);
+    });
+
+    it('a key that nobody opens holds up no erasure, and is told of once', async () => {
+      await db.query(
+        `INSERT INTO subject_keys (key_id, tenant_id, subject, state, wrapped, created_at_ms)
+         VALUES ('sk', $1, 'lost', 'active', 'gone:AAAA', 1)`,
+        [TENANT],
+      );
+      const erasure = await begun(stores, 'beside', true);
+      const warned: string[] = [];
+      const warn = (message: string) => void warned.push(message);
+      await untilErased(stores, erasure, { logger: { ...quietLogger, warn } });
+      expect(warned).toEqual(['wrapping keys of subjects again did not go on, trying again']);
+    });
   });
 });

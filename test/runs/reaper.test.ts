@@ -42,15 +42,22 @@ interface Played {
   readonly expireAgents?: () => Promise<number>;
   /** Refusals were noted so long ago, in ms. */
   readonly refusedMs?: number;
+  readonly calmMs?: number;
+  readonly ping?: () => Promise<void>;
   readonly unstartedMs?: number;
 }
 
 function reaper({ unread, answers, onStart, holds, unstarted, ...played }: Played) {
-  const { expireKeys = async () => 0, expireAgents = async () => 0, refusedMs = 0 } = played;
-  const ping = async () => undefined;
+  const {
+    expireKeys = async () => 0,
+    expireAgents = async () => 0,
+    refusedMs = 0,
+    calmMs = 0,
+  } = played;
+  const { ping = async () => undefined } = played;
   const log = createLog({ stores, logger: silentLogger } as never);
   const deps = {
-    ...{ config: {}, logger: silentLogger, log, unstartedMs: played.unstartedMs },
+    ...{ config: {}, logger: silentLogger, log, unstartedMs: played.unstartedMs, calmMs },
     stores: {
       ...stores,
       ping,
@@ -145,6 +152,32 @@ describe('the reaper', () => {
     expect(await statusOf(run)).toBe('pending');
     await reaper({}).round();
     expect(started).toEqual([run]);
+  });
+
+  it('a refusal that comes soon after an outage fails none, however long it was refused before', async () => {
+    const run = await accepted();
+    const answers = new Map([[run, new HostError('service_unavailable')]]);
+    let isAway = true;
+    const ping = async () => {
+      if (isAway) throw new HostError('service_unavailable');
+    };
+    const clock = vi.spyOn(performance, 'now');
+    try {
+      let nowMs = 0;
+      clock.mockImplementation(() => nowMs);
+      const running = reaper({ answers, refusedMs: FAIL_AFTER_MS, calmMs: FAIL_AFTER_MS, ping });
+      nowMs = FAIL_AFTER_MS;
+      await running.round();
+      [isAway, nowMs] = [false, 2 * FAIL_AFTER_MS - 1];
+      answers.set(run, new HostError('internal_error'));
+      await running.round();
+      expect(await statusOf(run)).toBe('pending');
+      nowMs = 2 * FAIL_AFTER_MS;
+      for (let rounds = 0; rounds < 3; rounds++) await running.round();
+      expect(await statusOf(run)).toBe('failed');
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   it('a clock of this process that is ahead starts nothing sooner, and deletes no key', async () => {

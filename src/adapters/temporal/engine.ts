@@ -119,13 +119,8 @@ function details(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
-/** By Temporal; or here, where nothing can be encrypted for a run that is not there. */
 function isUnknown(error: unknown): boolean {
-  return (
-    error instanceof WorkflowNotFoundError ||
-    grpcStatus(error)?.code === GRPC.NOT_FOUND ||
-    codeOf(error) === 'run_not_found'
-  );
+  return error instanceof WorkflowNotFoundError || grpcStatus(error)?.code === GRPC.NOT_FOUND;
 }
 
 /** The in-memory server says of a run that has ended that it does not know the message: the run itself decides. */
@@ -241,7 +236,8 @@ async function childEnded(source: Source, parentRunId: string, ended: ChildEnded
       source.client.workflow.getHandle(parentRunId).signal(CHILD_ENDED_SIGNAL, ended),
     );
   } catch (error) {
-    if (!isUnknown(error)) throw toHostError(error);
+    // Nothing can be encrypted for a run that is not there.
+    if (!isUnknown(error) && codeOf(error) !== 'run_not_found') throw toHostError(error);
   }
 }
 

@@ -7,6 +7,7 @@ import {
   type Connection,
   type ConnectionOptions,
 } from '@temporalio/client';
+import { NamespaceNotFoundError } from '@temporalio/common';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { BackOff, Deadline, rest, within } from '../../system/time.ts';
 
@@ -188,6 +189,8 @@ const NAMESPACE_UNKNOWN = 'NamespaceNotFoundFailure';
 
 /** NOT_FOUND of the namespace says nothing about the run that was asked for: this host is set up wrongly. */
 export function isNamespaceUnknown(error: unknown): boolean {
+  // What the client makes of it, without its cause.
+  if (error instanceof NamespaceNotFoundError) return true;
   if (!isGrpcServiceError(error) || grpcStatus(error)?.code !== GRPC.NOT_FOUND) return false;
   const details = error.metadata.get('grpc-status-details-bin');
   return details.some((one) => String(one).includes(NAMESPACE_UNKNOWN));
@@ -196,13 +199,13 @@ export function isNamespaceUnknown(error: unknown): boolean {
 /** What the inside is told of a failed call: HostErrors pass, an absent server is service_unavailable. */
 export function toHostError(error: unknown): unknown {
   if (error instanceof HostError) return error;
-  const status = grpcStatus(error);
-  if (status === undefined) return error;
-  if (isAway(error)) return new HostError('service_unavailable', undefined, error);
   if (isNamespaceUnknown(error)) {
     const reason = 'Temporal does not know the namespace of this host.';
     return new HostError('service_unavailable', { reason }, error);
   }
+  const status = grpcStatus(error);
+  if (status === undefined) return error;
+  if (isAway(error)) return new HostError('service_unavailable', undefined, error);
   if (isTooLarge(error)) {
     const reason = 'A message to or from Temporal is larger than its limit.';
     return new HostError('payload_too_large', { reason }, error);
