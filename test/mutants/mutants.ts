@@ -208,7 +208,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     25,
-    ['src/log/log.ts', '?? stored, stale: true };', '?? stored, stale: false };'],
+    ['src/log/log.ts', 'return { head, stale: true,', 'return { head, stale: false,'],
     ['test/log/catch-up.test.ts', 'Temporal away: what is stored, marked stale'],
   ],
   [
