@@ -89,25 +89,45 @@ describe('docs/upgrades.md promoting a build whose worker has just begun', () =>
   });
 });
 
+const CURRENT = 'setWorkerDeploymentCurrentVersion';
+const RAMPING = 'setWorkerDeploymentRampingVersion';
+
+interface Asked {
+  readonly namespace: string;
+  readonly deploymentName: string;
+}
+
+/** The same server, one call of which is answered otherwise. */
+function answering(
+  connection: Connection,
+  name: keyof Connection['workflowService'],
+  answer: (asked: Asked) => Promise<unknown>,
+): Connection {
+  const workflowService = Object.create(connection.workflowService, {
+    [name]: { value: answer },
+  }) as Connection['workflowService'];
+  return Object.create(connection, { workflowService: { value: workflowService } }) as Connection;
+}
+
 /** What it says of a deployment whose own workflow has just been made. */
 const BEGINNING = Object.assign(new Error('9 FAILED_PRECONDITION'), {
   ...{ code: 9, details: 'Workflow task is not scheduled yet.', metadata: {} },
 });
 
-/** The same server, which knows nothing of the deployment the first times that it is asked, or only begins to: in turn. */
-function denying(connection: Connection, times: number): Connection {
+interface Denials {
+  readonly none: number;
+  readonly beginning: number;
+}
+
+/** The same server, which only begins to know the deployment the first times that it is asked, and then knows none. */
+function denying(connection: Connection, { none, beginning }: Denials): Connection {
   const real = connection.workflowService;
-  let left = times;
-  type Asked = Parameters<typeof real.describeWorkerDeployment>[0];
-  const describeWorkerDeployment = (asked: Asked) => {
+  let left = none + beginning;
+  return answering(connection, 'describeWorkerDeployment', (asked: Asked) => {
     if (left-- <= 0) return real.describeWorkerDeployment(asked);
-    if (left % 2 === 1) return Promise.reject(BEGINNING);
+    if (left >= none) return Promise.reject(BEGINNING);
     return real.describeWorkerDeployment({ ...asked, deploymentName: 'another' });
-  };
-  const workflowService = Object.create(real, {
-    describeWorkerDeployment: { value: describeWorkerDeployment },
-  }) as typeof real;
-  return Object.create(connection, { workflowService: { value: workflowService } }) as Connection;
+  });
 }
 
 describe('docs/upgrades.md reading builds behind a change', () => {
@@ -115,15 +135,21 @@ describe('docs/upgrades.md reading builds behind a change', () => {
     const namespace = await temporal.namespace();
     const connection = connectTemporal({ address: temporal.address, namespace });
     const workers = await startWorkers(namespace);
-    const read = (times: number) =>
-      createDeployments({ connection: denying(connection, times), namespace }).read();
+    const read = (denials: Denials) =>
+      createDeployments({ connection: denying(connection, denials), namespace }).read();
     try {
       await workers.start({ buildId: 'one', for: 'workflows' });
       const deployments = createDeployments({ connection, namespace });
       await until(() => isSeen(deployments, 'one'), 'it is seen');
-      for (const times of [1, 3])
-        expect((await read(times))?.builds.map(({ buildId }) => buildId)).toEqual(['one']);
-      expect(await read(Infinity), 'and one that is not there is none').toBeUndefined();
+      for (const [none, beginning] of [
+        [1, 0],
+        [3, 0],
+        [0, 12],
+        [2, 6],
+      ] as const)
+        expect((await read({ none, beginning }))?.builds).toMatchObject([{ buildId: 'one' }]);
+      const never = read({ none: 100, beginning: 0 });
+      expect(await never, 'and one that is not there is none').toBeUndefined();
     } finally {
       await workers.stop();
       await connection.close();
@@ -135,19 +161,54 @@ describe('docs/upgrades.md reading builds behind a change', () => {
 function mute(connection: Connection): Connection {
   const real = connection.workflowService;
   let asked = 0;
-  type Asked = Parameters<typeof real.setWorkerDeploymentCurrentVersion>[0];
-  const setWorkerDeploymentCurrentVersion = async (change: Asked) => {
+  return answering(connection, CURRENT, async (change: Asked) => {
     const answer = await real.setWorkerDeploymentCurrentVersion(change);
     if (asked++ > 0) return answer;
     throw Object.assign(new Error('4 DEADLINE_EXCEEDED'), { code: 4, details: '', metadata: {} });
-  };
-  const workflowService = Object.create(real, {
-    setWorkerDeploymentCurrentVersion: { value: setWorkerDeploymentCurrentVersion },
-  }) as typeof real;
-  return Object.create(connection, { workflowService: { value: workflowService } }) as Connection;
+  });
+}
+
+/** The same server; each change of builds that it is asked for is noted. */
+function counting(connection: Connection, changes: string[]): Connection {
+  return ([CURRENT, RAMPING] as const).reduce(
+    (from, name) =>
+      answering(from, name, (asked: Asked) => {
+        changes.push(name);
+        return connection.workflowService[name](asked);
+      }),
+    connection,
+  );
 }
 
 describe('docs/upgrades.md promoting a build while the server is busy', () => {
+  it('the server is asked for no change that changes nothing: it would say nothing of builds for seconds', async () => {
+    const namespace = await temporal.namespace();
+    const connection = connectTemporal({ address: temporal.address, namespace });
+    const changes: string[] = [];
+    const deployments = createDeployments({ connection: counting(connection, changes), namespace });
+    const workers = await startWorkers(namespace);
+    try {
+      await workers.start({ buildId: 'one', for: 'workflows' });
+      await workers.start({ buildId: 'two', for: 'workflows' });
+      for (const id of ['one', 'two']) await until(() => isSeen(deployments, id), `${id} is seen`);
+      for (const [buildId, percent] of [
+        ['one', 100],
+        ['one', 100],
+        ['two', 30],
+        ['two', 30],
+        ['two', 40],
+        ['two', 100],
+        ['unversioned', 100],
+        ['unversioned', 100],
+      ] as const)
+        await deployments.promote(buildId, percent);
+      expect(changes).toEqual([CURRENT, RAMPING, RAMPING, CURRENT, CURRENT]);
+    } finally {
+      await workers.stop();
+      await connection.close();
+    }
+  });
+
   it('a change that gets no answer is asked for again', async () => {
     const namespace = await temporal.namespace();
     const connection = connectTemporal({ address: temporal.address, namespace });

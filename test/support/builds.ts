@@ -91,10 +91,8 @@ export async function startBuilds(
   const hosts = [facade];
   const { deployments } = facade;
   const build = async (buildId: string) => {
-    let builds: readonly Build[] | undefined;
-    const isTold = async () => (builds = await listed(deployments)) !== undefined;
-    await until(isTold, 'the server tells of builds');
-    return builds?.find((one) => one.buildId === buildId);
+    const builds = await listed(deployments);
+    return builds.find((one) => one.buildId === buildId);
   };
   return {
     ...{ facade, deployments, base, build },
@@ -133,14 +131,27 @@ export async function startBuilds(
   };
 }
 
-/** Of a new namespace the server's own workflows, which know builds, may be seconds behind: undefined. */
-async function listed(deployments: Deployments): Promise<readonly Build[] | undefined> {
-  try {
-    return (await deployments.read())?.builds ?? [];
-  } catch (error) {
-    if (codeOf(error) !== 'service_unavailable') throw error;
-    return undefined;
-  }
+/** Once the server answers: its own workflows, which know builds, may be seconds behind in a new namespace. */
+async function listed(deployments: Deployments): Promise<readonly Build[]> {
+  let builds: readonly Build[] = [];
+  let refused: unknown;
+  const isAnswered = async () => {
+    try {
+      builds = (await deployments.read())?.builds ?? [];
+      return true;
+    } catch (error) {
+      if (codeOf(error) !== 'service_unavailable') throw error;
+      refused = error;
+      return false;
+    }
+  };
+  await until(isAnswered, 'the server says which builds there are').catch((error: unknown) => {
+    if (!(refused instanceof Error)) throw error;
+    throw new Error(
+      `${(error as Error).message}: ${String((refused.cause as Error | undefined) ?? refused)}`,
+    );
+  });
+  return builds;
 }
 
 /** Of the run's segment that is open or ended last. */

@@ -14,9 +14,13 @@ const { PinnedOverrideBehavior } = proto.temporal.api.workflow.v1.VersioningOver
 /** Of the deployment; the server permits neither "." nor ":" in it. */
 export const DEPLOYMENT = RUN_TASK_QUEUE;
 const READ_DEADLINE_MS = 5_000;
-/** The server asks a workflow of its own, which may be starting, or busy, and then gives no answer at all: asked anew. */
+/**
+ * The server asks a workflow of its own, which may be starting, or busy, and then gives no answer at all: asked again. Server 1.29
+ * also loses an answer that comes before it has noted who waits for one, and gives none for 6 s once it was asked for a change
+ * that changed nothing within a second of another.
+ */
 const QUERY_DEADLINE_MS = 2_500;
-const QUERY_TRIES = 3;
+const QUERY_TRIES = 4;
 /** The server tells each queue of it, and waits until it has spread. It may give no answer here either. */
 const CHANGE_DEADLINE_MS = 15_000;
 const CHANGE_TRIES = 2;
@@ -33,7 +37,12 @@ const TRIES = 20;
  * change: believed when it is said so often.
  */
 const NONE_TRIES = 4;
-const NONE_PAUSE_MS = 100;
+/**
+ * For so long it may say, then and when a worker first names a build, that this workflow has no task yet. After changes that
+ * follow each other closely it says so for longer: a second for each. Nobody knows then which builds there are.
+ */
+const BEGINNING_LIMIT_MS = 5_000;
+const PAUSE_MS = 100;
 const IDENTITY = 'openwop';
 
 export interface DeploymentSource {
@@ -53,14 +62,21 @@ export type FoundDeployment =
 /** Throws service_unavailable: an absent server is no server without the feature. */
 export async function describeDeployment(source: DeploymentSource): Promise<FoundDeployment> {
   if (!(await knowsBuilds(source))) return 'unsupported';
-  for (let left = NONE_TRIES; ; left--) {
+  const deadline = new Deadline(BEGINNING_LIMIT_MS);
+  for (let left = NONE_TRIES; ;) {
     const found = await describeOnce(source);
-    if (found !== 'none' || left <= 1 || source.signal?.aborted) return found;
-    await rest(NONE_PAUSE_MS, source.signal);
+    if (found === 'none') left--;
+    else if (found !== 'beginning') return found;
+    if (left === 0) return 'none';
+    if (source.signal?.aborted || deadline.isOver()) {
+      const reason = 'Temporal does not say yet which builds there are.';
+      throw new HostError('service_unavailable', { reason });
+    }
+    await rest(PAUSE_MS, source.signal);
   }
 }
 
-async function describeOnce(source: DeploymentSource): Promise<FoundDeployment> {
+async function describeOnce(source: DeploymentSource): Promise<FoundDeployment | 'beginning'> {
   const { connection, namespace } = source;
   try {
     const { workerDeploymentInfo: info, conflictToken } = await query(source, () =>
@@ -73,9 +89,8 @@ async function describeOnce(source: DeploymentSource): Promise<FoundDeployment> 
   } catch (error) {
     const status = grpcStatus(error);
     if (status?.code === GRPC.NOT_FOUND && /worker deployment/i.test(status.details)) return 'none';
-    // The server's own workflow of the deployment is being made.
     const isBeginning = /not scheduled yet/i.test(status?.details ?? '');
-    if (status?.code === GRPC.FAILED_PRECONDITION && isBeginning) return 'none';
+    if (status?.code === GRPC.FAILED_PRECONDITION && isBeginning) return 'beginning';
     throw toHostError(error);
   }
 }

@@ -169,9 +169,17 @@ async function promote(
 ): Promise<void> {
   const deployment = await requireDeployment(options);
   if (buildId !== UNVERSIONED) requireWorker(buildOrFault(deployment, buildId));
+  // For the server a change that changes nothing is one, too: for seconds it says of no build what it is.
+  if (isAlready(deployment, buildId, percent)) return;
   const asked = buildId === UNVERSIONED ? '' : buildId;
   if (percent < 100) await setRamping(options, asked, percent);
   else await setCurrent(options, asked);
+}
+
+function isAlready(deployment: Deployment, buildId: string, percent: number): boolean {
+  if (percent === 100) return (deployment.currentBuildId ?? UNVERSIONED) === buildId;
+  const build = deployment.builds.find((one) => one.buildId === buildId);
+  return build?.state === 'ramping' && build.share === percent;
 }
 
 async function requireDeployment(options: DeploymentsOptions): Promise<Deployment> {
