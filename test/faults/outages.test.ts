@@ -107,16 +107,22 @@ interface Kind {
   end(): Promise<void>;
 }
 
-async function bySql(...statements: readonly string[]): Promise<void> {
+/** Each table in a transaction of its own: one that locks them all is in a deadlock with the host's. */
+async function withTables(act: (db: pg.Client, names: readonly string[]) => Promise<void>) {
   const db = new pg.Client({ connectionString: system.databaseUrl });
   await db.connect();
-  for (const statement of statements) await db.query(statement);
-  await db.end();
+  try {
+    const { rows } = await db.query<{ tablename: string }>(
+      "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+    );
+    await act(
+      db,
+      rows.map(({ tablename }) => pg.escapeIdentifier(tablename)),
+    );
+  } finally {
+    await db.end();
+  }
 }
-
-const forEachTable = (what: string) =>
-  `DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
-     EXECUTE format('${what}', t.tablename); END LOOP; END $$`;
 
 const KINDS: readonly Kind[] = [
   {
@@ -133,14 +139,22 @@ const KINDS: readonly Kind[] = [
     // As the server says it where its disk is full.
     name: 'has a full disk',
     begin: () =>
-      bySql(
-        `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
-           $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$`,
-        forEachTable(
-          'CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON %I FOR EACH STATEMENT EXECUTE FUNCTION full_disk()',
-        ),
-      ),
-    end: () => bySql('DROP FUNCTION full_disk CASCADE'),
+      withTables(async (db, names) => {
+        await db.query(
+          `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$`,
+        );
+        for (const name of names)
+          await db.query(
+            `CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON ${name}
+               FOR EACH STATEMENT EXECUTE FUNCTION full_disk()`,
+          );
+      }),
+    end: () =>
+      withTables(async (db, names) => {
+        for (const name of names) await db.query(`DROP TRIGGER full_disk ON ${name}`);
+        await db.query('DROP FUNCTION full_disk');
+      }),
   },
 ];
 
