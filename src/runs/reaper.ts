@@ -54,14 +54,13 @@ export interface Reaper {
 interface Round extends ReaperDeps {
   readonly rounds: Rounds;
   readonly signal: AbortSignal;
-  /** Over when everybody who is needed has answered for so long. */
-  readonly calm: { isOver(): boolean };
+  /** Everybody who is needed has answered for so long. */
+  readonly isCalm: () => boolean;
 }
 
 export function createReaper(deps: ReaperDeps): Reaper {
-  const { stores, engine, logger } = deps;
+  const { stores, engine, logger, calmMs = FAIL_AFTER_MS } = deps;
   const stopping = new AbortController();
-  const { calmMs = FAIL_AFTER_MS } = deps;
   let calm = roundLimit(calmMs);
   const answers = async () => {
     try {
@@ -72,9 +71,7 @@ export function createReaper(deps: ReaperDeps): Reaper {
     }
   };
   const rounds = createRounds({ logger, answers });
-  const at: Round = {
-    ...{ ...deps, rounds, signal: stopping.signal, calm: { isOver: () => calm.isOver() } },
-  };
+  const at: Round = { ...deps, rounds, signal: stopping.signal, isCalm: () => calm.isOver() };
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isBusy = false;
@@ -167,7 +164,7 @@ async function startLeft(at: Round, run: UnstartedRun): Promise<void> {
   } catch (error) {
     if (!isRefusal(error)) throw error;
     const refusedMs = await at.stores.runs.noteRefusal(row, REFUSED_APART_MS);
-    if (refusedMs < FAIL_AFTER_MS || !at.calm.isOver()) throw error;
+    if (refusedMs < FAIL_AFTER_MS || !at.isCalm()) throw error;
     await failRun(at, row, { cause: codeOf(error) ?? 'internal_error', atMs: Date.now() });
   }
 }
