@@ -4,7 +4,10 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { DEPLOYMENT } from '../../src/adapters/temporal/deployment-calls.ts';
-import { createDeployments } from '../../src/adapters/temporal/deployments.ts';
+import {
+  createDeployments,
+  type DeploymentsOptions,
+} from '../../src/adapters/temporal/deployments.ts';
 import type { Deployments } from '../../src/ports/deployments.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 import { RUN_TASK_QUEUE } from '../../src/rules/run-input.ts';
@@ -135,8 +138,8 @@ describe('docs/upgrades.md reading builds behind a change', () => {
     const namespace = await temporal.namespace();
     const connection = connectTemporal({ address: temporal.address, namespace });
     const workers = await startWorkers(namespace);
-    const read = (denials: Denials) =>
-      createDeployments({ connection: denying(connection, denials), namespace }).read();
+    const read = (denials: Denials, more: Partial<DeploymentsOptions> = {}) =>
+      createDeployments({ connection: denying(connection, denials), namespace, ...more }).read();
     try {
       await workers.start({ buildId: 'one', for: 'workflows' });
       const deployments = createDeployments({ connection, namespace });
@@ -150,6 +153,9 @@ describe('docs/upgrades.md reading builds behind a change', () => {
         expect((await read({ none, beginning }))?.builds).toMatchObject([{ buildId: 'one' }]);
       const never = read({ none: 100, beginning: 0 });
       expect(await never, 'and one that is not there is none').toBeUndefined();
+      const always = { none: 0, beginning: 1_000 };
+      const unknown = read(always, { beginningMs: 300 }).catch(codeOf);
+      expect(await unknown, 'and unknown is not none').toBe('service_unavailable');
     } finally {
       await workers.stop();
       await connection.close();
@@ -203,6 +209,32 @@ describe('docs/upgrades.md promoting a build while the server is busy', () => {
       ] as const)
         await deployments.promote(buildId, percent);
       expect(changes).toEqual([CURRENT, RAMPING, RAMPING, CURRENT, CURRENT]);
+    } finally {
+      await workers.stop();
+      await connection.close();
+    }
+  });
+
+  it('the current build takes all new runs again when it is promoted, whichever has a part of them', async () => {
+    const namespace = await temporal.namespace();
+    const connection = connectTemporal({ address: temporal.address, namespace });
+    const deployments = createDeployments({ connection, namespace });
+    const workers = await startWorkers(namespace);
+    const shares = async () => {
+      const builds = (await deployments.read())?.builds ?? [];
+      return Object.fromEntries(builds.map(({ buildId, share }) => [buildId, share]));
+    };
+    try {
+      await workers.start({ buildId: 'one', for: 'workflows' });
+      await workers.start({ buildId: 'two', for: 'workflows' });
+      for (const id of ['one', 'two']) await until(() => isSeen(deployments, id), `${id} is seen`);
+      await deployments.promote('one', 100);
+      for (const id of ['two', 'unversioned']) {
+        await deployments.promote(id, 30);
+        expect(await shares()).toEqual({ one: 70, two: id === 'two' ? 30 : 0 });
+        await deployments.promote('one', 100);
+        expect(await shares()).toEqual({ one: 100, two: 0 });
+      }
     } finally {
       await workers.stop();
       await connection.close();

@@ -152,7 +152,7 @@ const KINDS: readonly Kind[] = [
       }),
     end: () =>
       withTables(async (db, names) => {
-        for (const name of names) await db.query(`DROP TRIGGER full_disk ON ${name}`);
+        for (const name of names) await db.query(`DROP TRIGGER IF EXISTS full_disk ON ${name}`);
         await db.query('DROP FUNCTION full_disk');
       }),
   },

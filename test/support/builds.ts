@@ -140,13 +140,13 @@ async function listed(deployments: Deployments): Promise<readonly Build[]> {
       builds = (await deployments.read())?.builds ?? [];
       return true;
     } catch (error) {
-      if (codeOf(error) !== 'service_unavailable') throw error;
       refused = error;
+      if (codeOf(error) !== 'service_unavailable') throw error;
       return false;
     }
   };
   await until(isAnswered, 'the server says which builds there are').catch((error: unknown) => {
-    if (!(refused instanceof Error)) throw error;
+    if (!(refused instanceof Error) || refused === error) throw error;
     throw new Error(
       `${(error as Error).message}: ${String((refused.cause as Error | undefined) ?? refused)}`,
     );

@@ -38,8 +38,9 @@ const TRIES = 20;
  */
 const NONE_TRIES = 4;
 /**
- * For so long it may say, then and when a worker first names a build, that this workflow has no task yet. After changes that
- * follow each other closely it says so for longer: a second for each. Nobody knows then which builds there are.
+ * For so long, from the first time on, it may say that this workflow has no task yet: when a worker first names a build, and while
+ * a run of the workflow that continues as new waits longer than a query may take. After changes that follow each other closely it
+ * waits a second for each. Nobody knows then which builds there are.
  */
 const BEGINNING_LIMIT_MS = 5_000;
 const PAUSE_MS = 100;
@@ -50,6 +51,8 @@ export interface DeploymentSource {
   readonly namespace: string;
   /** Ends what is being asked. */
   readonly signal?: AbortSignal;
+  /** Tests only. Default BEGINNING_LIMIT_MS. */
+  readonly beginningMs?: number;
 }
 
 type Described = Awaited<ReturnType<Connection['workflowService']['describeWorkerDeployment']>>;
@@ -59,20 +62,20 @@ export type DeploymentInfo = NonNullable<Described['workerDeploymentInfo']>;
 export type FoundDeployment =
   { readonly info: DeploymentInfo; readonly conflictToken: Uint8Array } | 'none' | 'unsupported';
 
+const UNTOLD = { reason: 'Temporal does not say yet which builds there are.' };
+
 /** Throws service_unavailable: an absent server is no server without the feature. */
 export async function describeDeployment(source: DeploymentSource): Promise<FoundDeployment> {
   if (!(await knowsBuilds(source))) return 'unsupported';
-  const deadline = new Deadline(BEGINNING_LIMIT_MS);
+  const { signal, beginningMs = BEGINNING_LIMIT_MS } = source;
+  let deadline: Deadline | undefined;
   for (let left = NONE_TRIES; ;) {
     const found = await describeOnce(source);
-    if (found === 'none') left--;
-    else if (found !== 'beginning') return found;
-    if (left === 0) return 'none';
-    if (source.signal?.aborted || deadline.isOver()) {
-      const reason = 'Temporal does not say yet which builds there are.';
-      throw new HostError('service_unavailable', { reason });
-    }
-    await rest(PAUSE_MS, source.signal);
+    if (found === 'beginning') {
+      deadline ??= new Deadline(beginningMs);
+      if (signal?.aborted || deadline.isOver()) throw new HostError('service_unavailable', UNTOLD);
+    } else if (found !== 'none' || --left === 0 || signal?.aborted) return found;
+    await rest(PAUSE_MS, signal);
   }
 }
 

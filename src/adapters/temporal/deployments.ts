@@ -169,17 +169,29 @@ async function promote(
 ): Promise<void> {
   const deployment = await requireDeployment(options);
   if (buildId !== UNVERSIONED) requireWorker(buildOrFault(deployment, buildId));
-  // For the server a change that changes nothing is one, too: for seconds it says of no build what it is.
-  if (isAlready(deployment, buildId, percent)) return;
   const asked = buildId === UNVERSIONED ? '' : buildId;
-  if (percent < 100) await setRamping(options, asked, percent);
-  else await setCurrent(options, asked);
+  const { currentBuildId = UNVERSIONED } = deployment;
+  const ramp = rampOf(deployment);
+  // For the server a change that changes nothing is one, too: it may say nothing of builds for seconds after it.
+  if (percent < 100) {
+    if (ramp?.buildId !== buildId || ramp.share !== percent)
+      await setRamping(options, asked, percent);
+    return;
+  }
+  if (ramp && ramp.buildId !== buildId) await setRamping(options, '', 0);
+  if (currentBuildId !== buildId) await setCurrent(options, asked);
 }
 
-function isAlready(deployment: Deployment, buildId: string, percent: number): boolean {
-  if (percent === 100) return (deployment.currentBuildId ?? UNVERSIONED) === buildId;
-  const build = deployment.builds.find((one) => one.buildId === buildId);
-  return build?.state === 'ramping' && build.share === percent;
+/** Which build has a part of new runs beside the current one. */
+function rampOf({
+  builds,
+  currentBuildId,
+}: Deployment): Pick<Build, 'buildId' | 'share'> | undefined {
+  const ramping = builds.find((one) => one.buildId !== currentBuildId && one.share > 0);
+  if (ramping) return ramping;
+  const current = builds.find((one) => one.buildId === currentBuildId);
+  const share = 100 - (current?.share ?? 100);
+  return share > 0 ? { buildId: UNVERSIONED, share } : undefined;
 }
 
 async function requireDeployment(options: DeploymentsOptions): Promise<Deployment> {

@@ -95,11 +95,12 @@ async function isSettled(source: BuildSource, found: FoundDeployment): Promise<b
     return true;
   }
   if (promotion === 'always') await endRamp(source, found.info);
-  await setCurrent(
-    source,
-    versioning?.buildId ?? '',
-    promotion === 'always' ? undefined : found.conflictToken,
-  );
+  if (current !== versioning?.buildId)
+    await setCurrent(
+      source,
+      versioning?.buildId ?? '',
+      promotion === 'always' ? undefined : found.conflictToken,
+    );
   logger.info('this build takes new runs', { buildId: versioning?.buildId });
   return true;
 }
