@@ -1,7 +1,7 @@
 // What the campaign consists of: checks that are too long, or too random, for `npm test`. A seeded part is played in rounds,
 // each with the next seed, for as long as its share of the time lasts; any other is run once. A round that is played again shows
-// the same where its seed decides all. `sigkill` plans the same kills again, and when they strike depends on the machine; what
-// `fork-kills`, `bench` and `soak` find depends on time too, and the fuzz draws its own cases each time.
+// the same where its seed decides all. `sigkill` and `away` plan the same faults again, and when they strike depends on the
+// machine; what `fork-kills`, `bench` and `soak` find depends on time too, and the fuzz draws its own cases each time.
 
 export interface Round {
   readonly command: readonly string[];
@@ -29,6 +29,8 @@ const GENERATED = 500;
 const FORKED = 4;
 const OFFLINE = 200;
 const KILLED = 10;
+const AWAY = 10;
+const AWAY_SECONDS = 120;
 
 export const PARTS = {
   generated: {
@@ -73,6 +75,18 @@ export const PARTS = {
       env: {
         OPENWOP_FAULT_SEED: String(seed + index * KILLED),
         OPENWOP_FAULT_ROUNDS: String(KILLED),
+      },
+    }),
+  },
+  away: {
+    about:
+      'rounds in which a part of the host is away for up to two minutes, with all kinds of work under way',
+    round: (seed, index) => ({
+      command: vitest('test/faults/away-rounds.test.ts'),
+      env: {
+        OPENWOP_FAULT_SEED: String(seed + index * AWAY),
+        OPENWOP_FAULT_ROUNDS: String(AWAY),
+        OPENWOP_AWAY_SECONDS: String(AWAY_SECONDS),
       },
     }),
   },

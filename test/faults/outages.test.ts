@@ -4,13 +4,14 @@
 import { Client } from '@temporalio/client';
 import pg from 'pg';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Cohort, RunEventDoc } from '../../schemas/types.generated.ts';
+import type { Cohort } from '../../schemas/types.generated.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { freePort } from '../../src/adapters/temporal/dev-server.ts';
 import { neverByChance } from '../support/broken.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import { eventsOf } from '../support/faults/lanes.ts';
+import { startProxy, type Proxy } from '../support/faults/proxy.ts';
 import { sayYesToEnd } from '../support/faults/say-yes.ts';
-import { startDatabaseProxy, type DatabaseProxy } from '../support/faults/database-proxy.ts';
 import { FAMILY, PAY, SCENE, SPEECH } from '../support/faults/scene.ts';
 import { type FaultSystem, type Half } from '../support/faults/system.ts';
 import { withFaultSystem } from '../support/faults/with-system.ts';
@@ -34,7 +35,7 @@ const AWAY_LIMIT_MS = patient(15_000);
 
 let system: FaultSystem;
 let client: PatientClient;
-let proxy: DatabaseProxy;
+let proxy: Proxy;
 let temporal: Client;
 let facade: Half;
 /** The second one reaches the database by a way that can be cut. */
@@ -46,11 +47,13 @@ const made: string[] = [];
 
 withFaultSystem(async (started) => {
   system = started;
-  proxy = await startDatabaseProxy(system.databaseUrl);
+  const databaseUrl = new URL(system.databaseUrl);
+  proxy = await startProxy(databaseUrl.host);
+  databaseUrl.host = proxy.address;
   const healthPort = String(await freePort());
   const [first, second, serve] = await Promise.all([
     system.start('worker'),
-    system.start('worker', { DATABASE_URL: proxy.url, OPENWOP_HEALTH_PORT: healthPort }),
+    system.start('worker', { DATABASE_URL: databaseUrl.href, OPENWOP_HEALTH_PORT: healthPort }),
     system.start('serve'),
   ]);
   workers = [first, second];
@@ -60,7 +63,7 @@ withFaultSystem(async (started) => {
   const runId = await begin(SCENE, SOURCE);
   const spoken = await begin(SPEECH);
   await Promise.all([runId, spoken].map(toEnd));
-  const events = await eventsOf(runId);
+  const events = await eventsOf(client, runId);
   source = { runId, fromSeq: events.findIndex(({ type }) => type === 'agent.toolCalled') };
 }, LIMIT_MS);
 
@@ -83,13 +86,6 @@ async function fork(): Promise<string> {
   });
   made.push(body.runId);
   return body.runId;
-}
-
-async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
-  const { body } = await client.ask<{ events: RunEventDoc[] }>(`/v1/runs/${runId}/events`, {
-    headers: { accept: 'application/json' },
-  });
-  return body.events;
 }
 
 const toEnd = (runId: string) => sayYesToEnd(client, runId, RECOVERY_MS);

@@ -10,8 +10,14 @@ import { ringOf } from '../../src/rules/key-ring.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import { createHistoryReader } from '../../src/adapters/temporal/history.ts';
 import { rebuildAll } from '../../src/log/rebuild.ts';
-import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import {
+  doubtsOf,
+  expectInvariants,
+  expectNone,
+  playInLanes,
+  type Played,
+} from '../support/faults/lanes.ts';
 import {
   checkEffects,
   leavesDoubt,
@@ -21,8 +27,7 @@ import {
 } from '../support/faults/round.ts';
 import { crash, type FaultSystem, type Half } from '../support/faults/system.ts';
 import { withFaultSystem } from '../support/faults/with-system.ts';
-import { neverByChance, tellsOfBroken } from '../support/broken.ts';
-import { checkInvariants } from '../support/invariants.ts';
+import { neverByChance } from '../support/broken.ts';
 import { silentLogger } from '../support/log-parts.ts';
 import { patient } from '../support/machine.ts';
 
@@ -57,27 +62,11 @@ withFaultSystem(async (started) => {
   client = patientClient(facade.url);
 });
 
-/** Pays in doubt that the run's log says were put before a human. */
-async function doubtsOf(runId: string): Promise<number> {
-  const { body } = await client.ask<{ events: RunEventDoc[] }>(`/v1/runs/${runId}/events`, {
-    headers: { accept: 'application/json' },
-  });
-  return body.events.filter(({ type, payload }) => {
-    const { data } = payload as { data?: { artifactType?: string } };
-    return type === 'interrupt.requested' && data?.artifactType === 'effect-in-doubt';
-  }).length;
-}
-
 let lastCrash: Promise<void> = Promise.resolve();
 /** Crashes of different rounds follow each other. */
 function crashInTurn(plan: Parameters<typeof crash>[2]): Promise<void> {
   lastCrash = lastCrash.then(() => crash(system, halves, plan));
   return lastCrash;
-}
-
-interface Played {
-  readonly seed: number;
-  readonly runIds: readonly string[];
 }
 
 async function round(plan: Plan): Promise<void> {
@@ -86,7 +75,7 @@ async function round(plan: Plan): Promise<void> {
   const runs = await playRound(plan, { client, effects, crash: crashInTurn });
   played.push({ seed: plan.seed, runIds: runs.map(({ runId }) => runId) });
   for (const run of runs) {
-    const doubts = await doubtsOf(run.runId);
+    const doubts = await doubtsOf(client, run.runId);
     await neverByChance(() => checkEffects(run, effects, doubts));
   }
   const doubts = runs.reduce((sum, run) => sum + run.doubts, 0);
@@ -94,32 +83,6 @@ async function round(plan: Plan): Promise<void> {
   const crashes = plan.crashes.map(({ moment, victims }) => [Object.values(moment), victims]);
   const tookMs = Date.now() - startedMs;
   console.log(JSON.stringify({ seed: plan.seed, tookMs, runs: runs.length, doubts, crashes }));
-}
-
-/** Plays all plans, LANES at once; returns what failed, by seed. */
-async function playAll(plans: readonly Plan[]): Promise<string[]> {
-  const failures: string[] = [];
-  const queue = [...plans];
-  const lane = async (): Promise<void> => {
-    for (let plan = queue.shift(); plan; plan = queue.shift()) {
-      try {
-        await round(plan);
-      } catch (error) {
-        failures.push(
-          `seed ${plan.seed}: ${String((error as Error).stack)}\n${JSON.stringify(plan)}`,
-        );
-        console.error(failures.at(-1));
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-  return failures;
-}
-
-/** One that tells of a broken promise is no chance, though it is kept as text. */
-async function expectNone(failures: readonly string[]): Promise<void> {
-  const hold = () => expect(failures).toEqual([]);
-  await (failures.some(tellsOfBroken) ? neverByChance(hold) : hold());
 }
 
 type Rows = Record<string, unknown>[];
@@ -150,7 +113,7 @@ describe('architecture §8 SIGKILL rounds', () => {
     `${ROUNDS} seeded rounds: every run ends, effects keep their promises`,
     { timeout: START_LIMIT_MS + ROUNDS * ROUND_LIMIT_MS },
     async () => {
-      const failures = await playAll(PLANS);
+      const failures = await playInLanes(PLANS, LANES, round);
       const { worker, facade } = halves;
       await expectNone([...worker.deaths, ...facade.deaths, ...failures]);
       if (PLANS.some(leavesDoubt)) expect(doubtsRaised).toBeGreaterThan(0);
@@ -162,13 +125,7 @@ describe('architecture §8 SIGKILL rounds', () => {
     { timeout: START_LIMIT_MS + ROUNDS * CHECK_LIMIT_MS },
     async () => {
       await lastCrash;
-      const broken: string[] = [];
-      for (const { seed, runIds } of played) {
-        await checkInvariants(system, runIds).catch((error: unknown) =>
-          broken.push(`seed ${seed}: ${String((error as Error).stack)}`),
-        );
-      }
-      await expectNone(broken);
+      await expectInvariants(system, played);
     },
   );
 

@@ -10,7 +10,7 @@ import { seededRandom, type Random } from './random.ts';
 import { MARK, PAY, SCENE } from './scene.ts';
 import type { Victim } from './system.ts';
 
-/** Longest time in ms for all runs of a round to end. */
+/** Longest time in ms for a run of a round to end, unless its parts say another. */
 const ROUND_LIMIT_MS = patient(150_000);
 /** Each look costs the facade, and Temporal, which it asks. */
 const POLL_MS = 250;
@@ -31,19 +31,22 @@ export type Moment =
 /** What the human says to a pay in doubt. */
 export type DoubtAnswer = 'look-it-up' | 'reject' | 'insist';
 
-export interface Plan {
+/** Which parts are killed, and for how long. */
+export interface Crash {
+  readonly victims: readonly Victim[];
+  readonly downMs: number;
+}
+
+/** `Fault`: what happens at each planned moment. */
+export interface Plan<Fault = Crash> {
   readonly seed: number;
   /** One name per run; effects are counted by it. */
   readonly labels: readonly string[];
-  readonly crashes: readonly {
-    readonly moment: Moment;
-    readonly victims: readonly Victim[];
-    readonly downMs: number;
-  }[];
+  readonly crashes: readonly (Fault & { readonly moment: Moment })[];
   readonly doubt: DoubtAnswer;
 }
 
-function momentOf(random: Random): Moment {
+export function momentOf(random: Random): Moment {
   const kind = random.pick(['clock', 'clock', 'effect', 'effect', 'creating', 'answering']);
   if (kind === 'clock') return { kind, ms: random.below(CLOCK_MS) };
   if (kind === 'creating' || kind === 'answering') return { kind };
@@ -62,11 +65,14 @@ function planOf(seed: number): Plan {
     const victims = new Set<Victim>([first, random.chance(0.25) ? random.pick(VICTIMS) : first]);
     return { moment, victims: [...victims], downMs: random.below(MAX_DOWN_MS) };
   });
+  return { seed, crashes, ...peopleOf(seed, random) };
+}
+
+/** How many runs there are, and what their human says. */
+export function peopleOf(seed: number, random: Random): Pick<Plan, 'labels' | 'doubt'> {
   const runs = random.chance(0.5) ? 2 : 1;
   return {
-    seed,
     labels: Array.from({ length: runs }, (_, index) => `s${seed}r${index}`),
-    crashes,
     doubt: random.pick(['look-it-up', 'look-it-up', 'reject', 'insist']),
   };
 }
@@ -86,11 +92,17 @@ export function plansFrom(firstSeed: number, rounds: number): readonly Plan[] {
   return plans;
 }
 
-export interface RoundParts {
+/** What a run that is answered needs of its round. */
+export interface AnsweringParts {
   readonly client: PatientClient;
   readonly effects: EffectService;
-  /** Crashes follow each other: resolves when everything is back. */
-  readonly crash: (plan: { victims: readonly Victim[]; downMs: number }) => Promise<void>;
+  /** Longest time in ms for a run to end. */
+  readonly limitMs?: number;
+}
+
+export interface RoundParts<Fault = Crash> extends AnsweringParts {
+  /** Faults follow each other. An effect at whose moment one happens waits until this resolves. */
+  readonly crash: (fault: Fault) => Promise<void>;
 }
 
 /** What a human did in a run. */
@@ -100,32 +112,36 @@ interface Answers {
   doubts: number;
 }
 
-interface RunOfRound extends Answers {
+export interface RunOfRound extends Answers {
   readonly label: string;
   readonly runId: string;
   readonly ended: RunSnapshot;
 }
 
 /** Starts the runs, lets the crashes happen, answers as a human would; resolves when all runs have ended. */
-export async function playRound(plan: Plan, parts: RoundParts): Promise<readonly RunOfRound[]> {
+export async function playRound<Fault>(
+  plan: Plan<Fault>,
+  parts: RoundParts<Fault>,
+): Promise<readonly RunOfRound[]> {
   const crashed: Promise<void>[] = [];
   const happen = (kind: 'creating' | 'answering'): void => {
-    for (const { moment, ...what } of plan.crashes) {
-      if (moment.kind === kind && !begun.has(moment)) {
-        begun.add(moment);
-        crashed.push(parts.crash(what));
+    for (const fault of plan.crashes) {
+      if (fault.moment.kind === kind && !begun.has(fault.moment)) {
+        begun.add(fault.moment);
+        crashed.push(parts.crash(fault));
       }
     }
   };
   const begun = new Set<Moment>();
-  for (const { moment, ...what } of plan.crashes) {
+  for (const fault of plan.crashes) {
+    const { moment } = fault;
     if (moment.kind === 'clock') {
-      crashed.push(sleep(moment.ms).then(() => parts.crash(what)));
+      crashed.push(sleep(moment.ms).then(() => parts.crash(fault)));
     } else if (moment.kind === 'effect') {
       const { tool, stage } = moment;
       const label = plan.labels[0] ?? '';
       parts.effects.at({ tool, label, stage }, () => {
-        const done = parts.crash(what);
+        const done = parts.crash(fault);
         crashed.push(done);
         return done;
       });
@@ -144,16 +160,16 @@ export async function playRound(plan: Plan, parts: RoundParts): Promise<readonly
 }
 
 export interface RunUnderWay {
-  readonly plan: Plan;
-  readonly parts: RoundParts;
+  readonly plan: Pick<Plan, 'doubt'>;
+  readonly parts: AnsweringParts;
   readonly label: string;
   readonly runId: string;
   readonly happen: (kind: 'answering') => void;
 }
 
 export async function answerUntilEnd(run: RunUnderWay): Promise<Answers & { ended: RunSnapshot }> {
-  const { client } = run.parts;
-  const limit = Date.now() + ROUND_LIMIT_MS;
+  const { client, limitMs = ROUND_LIMIT_MS } = run.parts;
+  const limit = Date.now() + limitMs;
   const answers: Answers = { performed: 0, doubts: 0 };
   const answered = new Set<string>();
   for (;;) {

@@ -1,17 +1,18 @@
-// A way to the database that can be cut for one process alone: its connections break, and new ones are refused.
+// A way to a server that can be cut: its connections break, and new ones are refused.
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-export interface DatabaseProxy {
-  /** Of the database, by this way. */
-  readonly url: string;
+export interface Proxy {
+  /** Host and port of the server, by this way. */
+  readonly address: string;
   cut(): void;
   mend(): void;
   stop(): Promise<void>;
 }
 
-export async function startDatabaseProxy(databaseUrl: string): Promise<DatabaseProxy> {
-  const target = new URL(databaseUrl);
+/** `address`: host and port of the server. */
+export async function startProxy(address: string): Promise<Proxy> {
+  const { hostname, port } = new URL(`tcp://${address}`);
   const sockets = new Set<Socket>();
   let isCut = false;
   const keep = (socket: Socket): Socket => {
@@ -21,18 +22,15 @@ export async function startDatabaseProxy(databaseUrl: string): Promise<DatabaseP
   const server = createServer((near) => {
     keep(near);
     if (isCut) return void near.destroy();
-    const far = keep(connect(Number(target.port), target.hostname));
+    const far = keep(connect(Number(port), hostname));
     near.pipe(far).pipe(near);
     near.on('close', () => far.destroy());
     far.on('close', () => near.destroy());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const url = new URL(databaseUrl);
-  url.hostname = '127.0.0.1';
-  url.port = String((server.address() as AddressInfo).port);
   return {
-    url: url.href,
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut() {
       isCut = true;
       for (const socket of sockets) socket.destroy();
