@@ -37,6 +37,8 @@ export type ToolCall = {
   readonly arguments: JsonValue;
   readonly argsHash: string;
   readonly occurrence: number;
+  /** Of a call of an agent: the n-th of that agent in the node attempt. Its run stands there. */
+  readonly place?: string;
   /** Absent for a tool outside the surface: it is refused by the activity and never called. */
   readonly calledKey?: string;
   /** Times a human was asked. */
@@ -95,7 +97,10 @@ export interface AgentWork {
   readonly because?: string;
   /** The agent says what comes next in the run. */
   readonly orchestrates?: Orchestrates;
-  /** Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. */
+  /**
+   * Calls of the node attempt so far, by tool and arguments: the n-th equal call is an effect of its own. Those of an agent
+   * also by its name alone.
+   */
   readonly occurrences: { [call: string]: number };
   keep(invocation: Invocation): void;
   current(): Invocation | undefined;

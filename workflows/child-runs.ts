@@ -23,7 +23,7 @@ import {
   type ChildRequest,
   type ChildStart,
 } from '../src/rules/children.ts';
-import { childRunIdOf, emissionKey } from '../src/rules/ids.ts';
+import { childPlaceOf, childRunIdOf, emissionKey } from '../src/rules/ids.ts';
 import {
   emitFact,
   nodeFailure,
@@ -44,6 +44,8 @@ export type Child = {
   /** Another one in a fork, once that has left its source. */
   runId: string;
   readonly callId: string;
+  /** The same at each attempt of its node (childPlaceOf). */
+  readonly place: string;
   /** Of a running one: what it runs. */
   workflowId?: string;
   phase: 'asked' | 'running' | 'held' | 'refused';
@@ -59,7 +61,10 @@ export type Child = {
 };
 
 /** What is asked of a child beside its identity. */
-export type Asked = Omit<ChildRequest, 'runId' | 'callId' | 'nodeId' | 'isDetached' | 'clockMs'>;
+export type Asked = Omit<
+  ChildRequest,
+  'runId' | 'callId' | 'nodeId' | 'place' | 'isDetached' | 'clockMs'
+>;
 
 /** A child to be started. `timeoutMs`: of its whole life. */
 export interface Wanted {
@@ -70,16 +75,20 @@ export interface Wanted {
 
 export type ChildResult = EndChildOutput & { readonly childRunId: string };
 
-/** The first child of a call. It is known from now on: what it tells is taken, however early it comes. */
+/**
+ * The first child of a call. It is known from now on: what it tells is taken, however early it comes. `place`: names it
+ * within the visit of its node, and is the same at each attempt.
+ */
 export function newChild(
   visit: Visit,
-  { step, callId, isDetached }: Pick<Child, 'step' | 'callId' | 'isDetached'>,
+  { step, callId, place: name, isDetached }: Omit<Child, 'runId' | 'phase'>,
 ): Child {
   const { run, frame } = visit;
   const runId = childRunIdOf(run.livedAs, callId, 0);
   const detached = isDetached ? { isDetached } : {};
   (run.state.children ??= {})[runId] = { nodeId: frame.nodeId, ...detached };
-  const child: Child = { step, runId, callId, phase: 'asked', ...detached };
+  const place = childPlaceOf(frame, name);
+  const child: Child = { step, runId, callId, place, phase: 'asked', ...detached };
   run.kin.add({ visit, child });
   return child;
 }
@@ -137,10 +146,18 @@ export async function startChildren(
 }
 
 function requestOf({ run, frame }: Visit, { child, asked }: Wanted): ChildRequest {
-  const { runId, callId, isDetached } = child;
+  const { runId, callId, place, isDetached } = child;
   const { nodeId } = frame;
   const clock = run.clock && { clockMs: run.clock.state.nowMs };
-  return { ...asked, runId, callId, nodeId, ...(isDetached ? { isDetached } : {}), ...clock };
+  return {
+    ...asked,
+    runId,
+    callId,
+    nodeId,
+    place,
+    ...(isDetached ? { isDetached } : {}),
+    ...clock,
+  };
 }
 
 function noteStarted(

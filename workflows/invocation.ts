@@ -256,9 +256,12 @@ function openCalls(
     const callStep = stepName(work, `t${invocation.turn}.c${index}`);
     const callId = payloadId('call', visit.run.input.idSeed, tupleOf(visit, callStep));
     const argsHash = digestOf(canonicalJson(call.arguments));
-    const same = `${call.toolId}|${argsHash}`;
-    const occurrence = occurrences[same] ?? 0;
-    occurrences[same] = occurrence + 1;
+    const count = (name: string): number => {
+      const before = occurrences[name] ?? 0;
+      occurrences[name] = before + 1;
+      return before;
+    };
+    const occurrence = count(`${call.toolId}|${argsHash}`);
     const tool = surface.get(call.toolId);
     const calledKey = tool
       ? emitFact(visit, 'agent.toolCalled', {
@@ -281,6 +284,7 @@ function openCalls(
       arguments: call.arguments,
       argsHash,
       occurrence,
+      ...(tool?.runs === undefined ? {} : { place: `${call.toolId}#${count(call.toolId)}` }),
       calledKey,
       rounds: 0,
       ...(tool?.remote?.asks ? { approval: 'needed' as const } : {}),

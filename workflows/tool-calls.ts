@@ -240,8 +240,8 @@ async function startRuns(
 }
 
 function wantedOf(visit: Visit, call: ToolCall, agentId: string): Wanted {
-  const { step, callId, calledKey = '' } = call;
-  const child = (call.child ??= newChild(visit, { step, callId }));
+  const { step, callId, place = step, calledKey = '' } = call;
+  const child = (call.child ??= newChild(visit, { step, callId, place }));
   const isTask = isJsonObject(call.arguments);
   if (!isTask) refuse(child, 'tool_invalid_input', NO_TASK);
   const asked: Asked = {

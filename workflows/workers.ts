@@ -96,7 +96,7 @@ function begin(all: Workers, worker: Worker, startedBy: string): void {
   const { visit } = all;
   const { step } = worker;
   const callId = payloadId('call', visit.run.input.idSeed, tupleOf(visit, step));
-  worker.child = newChild(visit, { step, callId });
+  worker.child = newChild(visit, { step, callId, place: step });
   worker.phase = 'began';
   worker.startedBy = startedBy;
   tell(all, worker, { phase: 'dispatch.began' });

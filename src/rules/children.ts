@@ -42,6 +42,8 @@ export interface ChildRequest {
   readonly callId: string;
   /** Node of the parent. */
   readonly nodeId: string;
+  /** The same at each attempt of that node (childPlaceOf). */
+  readonly place: string;
   readonly target: { readonly workflowId: string } | { readonly agentId: string };
   readonly inputs: JsonObject;
   /** Variables that begin without a value, whatever their default: what they are mapped from has none (RFC 0022). */

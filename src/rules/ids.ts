@@ -92,6 +92,22 @@ export function childRunIdOf(parentRunId: string, callId: string, index: number)
   return `run-${ksuidText(sha256(utf8ToBytes(`child\0${name}`)).subarray(0, 20))}`;
 }
 
+/** Place of a child run in its parent, whatever the attempt: `name` names it within the visit of the node. */
+export function childPlaceOf(
+  { nodeId, visit }: Pick<Tuple, 'nodeId' | 'visit'>,
+  name: string,
+): string {
+  return sha256Hex(JSON.stringify([nodeId, visit, name]));
+}
+
+/**
+ * Series of a child run: itself and the runs that later attempts of its node start in its place. What one of them performed
+ * the next ones do not perform again silently (architecture §5).
+ */
+export function childSeriesOf(parentSeries: string, place: string): string {
+  return `series-${sha256Hex(JSON.stringify([parentSeries, place]))}`;
+}
+
 const COHORT_ID = /^cohort-[0-9A-Za-z]{27}$/;
 
 /** What Temporal knows by such an id is no run. */

@@ -41,6 +41,14 @@ export interface RunHeader {
   readonly startedBy?: CausedBy;
   /** The end of its parent does not end it. */
   readonly isDetached?: true;
+  /** Of a child: its place in its parent, and the series of the runs that stand there one after the other (childSeriesOf). */
+  readonly place?: string;
+  readonly series?: string;
+}
+
+/** Of a root: itself. */
+export function seriesOf({ series }: Pick<RunHeader, 'series'>, runId: string): string {
+  return series ?? runId;
 }
 
 /** Of which run a run is a fork (replay.md). */

@@ -2,7 +2,8 @@
 // step that asks for it gives it, or why it is refused.
 import { depthOf, MAX_CHILD_DEPTH, type ChildRequest, type ChildStart } from '../rules/children.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { RunHeader, RunInput } from '../rules/run-input.ts';
+import { childSeriesOf } from '../rules/ids.ts';
+import { seriesOf, type RunHeader, type RunInput } from '../rules/run-input.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { ChildrenDeps } from './deps.ts';
@@ -57,7 +58,16 @@ function headerOf({ runId, input }: RunRow, request: ChildRequest): RunHeader {
     childCause: request.cause,
     startedBy: { runId, key: request.startedBy },
     ...(request.isDetached ? { isDetached: true } : {}),
+    ...seriesIn({ runId, input }, request.place),
   };
+}
+
+/** Place and series of a child of this run. */
+export function seriesIn(
+  { runId, input }: Pick<RunRow, 'runId' | 'input'>,
+  place: string,
+): Pick<RunHeader, 'place' | 'series'> {
+  return { place, series: childSeriesOf(seriesOf(input.header, runId), place) };
 }
 
 /** What a log masks nobody reads out of it: a mapping would hand its mask on, or show what it hides. */

@@ -9,6 +9,7 @@ import type { Recording } from '../rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunHeader, type RunInput } from '../rules/run-input.ts';
 import type { NewRun, RunRef, RunRow } from '../ports/runs.ts';
 import { staleness } from './child-ends.ts';
+import { seriesIn } from './child-input.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { forkedAs, rowsOf } from './fork.ts';
 import { holdSources } from './fork-sources.ts';
@@ -147,9 +148,10 @@ function isUnread(
 /** The child's own, but for the family that it is in. */
 function headerOf({ runId, input }: RunRow, child: RunHeader): RunHeader {
   const { sessionId, correlationId } = input.header;
-  const { startedBy } = child;
+  const { startedBy, place } = child;
   return {
     ...child,
+    ...(place === undefined ? {} : seriesIn({ runId, input }, place)),
     ...{ sessionId, correlationId, parentRunId: runId, depth: depthOf(input.header) + 1 },
     ...(typeof startedBy === 'object' ? { startedBy: { ...startedBy, runId } } : {}),
   };

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createModels } from '../../src/adapters/models/index.ts';
 import type { ChildRequest } from '../../src/rules/children.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import { childSeriesOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { CatalogAgent } from '../../src/ports/catalog.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
@@ -86,6 +87,7 @@ const asked = (over: Partial<ChildRequest> = {}): ChildRequest => ({
   runId: `run-child-${count++}`,
   callId: 'call-1',
   nodeId: 'sub',
+  place: 'here',
   target: { workflowId: 'child' },
   inputs: { order: 'A-1' },
   cause: 'core.subWorkflow',
@@ -121,10 +123,37 @@ describe('a child that is asked for', () => {
       depth: 1,
       childCause: 'core.subWorkflow',
       startedBy: { runId: parent.runId, key: 'node.started|n/1/0/node' },
+      place: 'here',
+      series: childSeriesOf(parent.runId, 'here'),
     });
     expect(child?.input.subject).toEqual(row?.input.subject ?? child?.input.subject);
     // What bounds one run bounds no other.
     expect(child?.input.configurable).toEqual({ temperature: 0.5 });
+  });
+
+  it('[I99] is of one series with those that later attempts start in its place, and so is what they start', async () => {
+    const children = createChildren(deps());
+    const parent = await parentRun();
+    const seriesAt = async (of: RunRef, place: string) => {
+      const request = asked({ callId: `call-${count}`, place });
+      await accept(children, of, request);
+      const row = await stores.runs.find(TENANT, request.runId);
+      return { run: runRef(request.runId), series: row?.input.header.series };
+    };
+    const [first, second, other] = [
+      await seriesAt(parent, 'here'),
+      await seriesAt(parent, 'here'),
+      await seriesAt(parent, 'there'),
+    ];
+    expect(second.series).toBe(first.series);
+    expect(other.series).not.toBe(first.series);
+    const [below, again] = [
+      await seriesAt(first.run, 'below'),
+      await seriesAt(second.run, 'below'),
+    ];
+    expect(again.series).toBe(below.series);
+    expect((await seriesAt(other.run, 'below')).series).not.toBe(below.series);
+    expect((await seriesAt(await parentRun(), 'here')).series).not.toBe(first.series);
   });
 
   it('stands behind its parent in every list, whatever the clocks of their processes say', async () => {

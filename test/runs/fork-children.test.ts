@@ -1,6 +1,6 @@
 // The children of a fork (src/runs/fork-children.ts): what they read stays as long as they may read it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { childRunIdOf } from '../../src/rules/ids.ts';
+import { childRunIdOf, childSeriesOf } from '../../src/rules/ids.ts';
 import type { ForkOf, RunInput } from '../../src/rules/run-input.ts';
 import type { Recording } from '../../src/rules/recording.ts';
 import { readRows } from '../../src/log/rows.ts';
@@ -47,6 +47,7 @@ async function familyOf(child: Partial<RunInput> = {}) {
   const source = await openRun();
   const header = {
     ...{ sessionId: source.runId, correlationId: source.runId, parentRunId: source.runId },
+    ...{ place: 'here', series: childSeriesOf(source.runId, 'here') },
     ...{ causationId: CALL, startedBy: { runId: source.runId, key: STARTED_BY }, depth: 1 },
   };
   return { source, child: await openRun({ ...child, header }) };
@@ -70,6 +71,17 @@ function children() {
 }
 
 describe('a child of a fork', () => {
+  it('[I99] is of the series of its place in the fork, and not of that in the source', async () => {
+    const { source, child } = await familyOf();
+    for (const run of [child, source]) await end(stores, run);
+    const fork = await forked(source, 'replay');
+    await children().fork(fork, RECORDING);
+    const row = await stores.runs.find(fork.tenant, childRunIdOf(fork.runId, CALL, 0));
+    expect(row?.input.header).toMatchObject({
+      ...{ place: 'here', series: childSeriesOf(fork.runId, 'here') },
+    });
+  });
+
   // [I70]
   it('holds its source, and what that needs, also once the fork that it is a child of has ended', async () => {
     const { source, child } = await familyOf();

@@ -82,7 +82,13 @@ const requestOf = (
   { runId }: RunRef,
   { callId, nodeId = 'sub', workflowId = 'child', order = 'A-1' }: Asked,
 ): ChildRequest => ({
-  ...{ runId: childRunIdOf(runId, callId, 0), callId, nodeId, target: { workflowId } },
+  ...{
+    runId: childRunIdOf(runId, callId, 0),
+    callId,
+    nodeId,
+    place: nodeId,
+    target: { workflowId },
+  },
   ...{ inputs: { order }, cause: 'core.subWorkflow', startedBy: 'it', harvest: [] },
 });
 

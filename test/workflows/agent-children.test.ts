@@ -11,9 +11,10 @@ import type {
   StartChildrenInput,
 } from '../../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL } from '../../src/rules/children.ts';
+import { childPlaceOf } from '../../src/rules/ids.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
-import { chain, node, pinned, runInput } from '../support/definitions.ts';
+import { agentNode, chain, node, pinned, runInput } from '../support/definitions.ts';
 import { until as untilSo } from '../support/host.ts';
 import { isPaused, type FinishedRun, type ScriptedActivities } from '../support/run-workflow.ts';
 import {
@@ -144,6 +145,39 @@ describe('a call that fails for good', () => {
     const ends = keys.flatMap((key, at) => (key.includes('.end#') ? [at] : []));
     expect(ends).toHaveLength(2);
     expect(Math.max(...ends)).toBeLessThan(keys.indexOf('node.failed|think/1/0/node'));
+  });
+});
+
+describe('a later attempt', () => {
+  it('[I99] calls the n-th of an agent in the place of the n-th of the attempt before', async () => {
+    const places: string[] = [];
+    let ended = 0;
+    const given = family([calls(HELPER, HELPER), decision(1)]);
+    const run = await runOnce({
+      input: runInput(
+        chain('twice', [
+          agentNode('think', AGENT, { settings: { retry: { maxAttempts: 2, initialDelayMs: 1 } } }),
+        ]),
+        { agentList: [pinned(AGENT)] },
+      ),
+      activities: {
+        ...given.activities,
+        async startChildren({ requests }: StartChildrenInput) {
+          places.push(...requests.map(({ place }) => place));
+          const starts = requests.map(({ runId }) => ({
+            ...{ kind: 'recorded', childRunId: runId, workflowId: 'child', recordedOf: 'other' },
+          }));
+          return { output: { starts }, events: [] };
+        },
+        async endChild(input: never) {
+          if (ended++ === 0) fails();
+          return given.activities.endChild?.(input);
+        },
+      },
+    });
+    expect(run.status).toBe('completed');
+    const at = (count: number) => childPlaceOf({ nodeId: 'think', visit: 1 }, `${HELPER}#${count}`);
+    expect(places).toEqual([at(0), at(1), at(0), at(1)]);
   });
 });
 

@@ -9,7 +9,7 @@ import type {
   StartChildrenInput,
 } from '../../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL } from '../../src/rules/children.ts';
-import { childRunIdOf } from '../../src/rules/ids.ts';
+import { childPlaceOf, childRunIdOf } from '../../src/rules/ids.ts';
 import { MESSAGES, type RunMessage } from '../../src/rules/messages.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
@@ -170,6 +170,47 @@ describe('RFC 0007 a child run', () => {
     });
     expect(new Set(started).size).toBe(1);
     expect(childRunIdOf('a', 'c', 0)).not.toBe(childRunIdOf('a', 'c', 1));
+  });
+});
+
+describe('a child that a later attempt starts', () => {
+  it('[I99] stands in the place of the one before; that of a later visit, and of another node, in another', async () => {
+    const places: string[] = [];
+    let ended = 0;
+    const given = world({
+      async startChildren({ requests }: StartChildrenInput) {
+        places.push(...requests.map(({ place }) => place));
+        const starts = requests.map(({ runId }) => ({
+          kind: 'recorded',
+          childRunId: runId,
+          workflowId: 'child',
+          recordedOf: 'r',
+        }));
+        return { output: { starts }, events: [] };
+      },
+      async endChild() {
+        const status = ended++ === 0 ? 'failed' : 'completed';
+        return { output: { status, variables: { result: 'paid' } }, events: [] };
+      },
+    });
+    const settings = { retry: { maxAttempts: 2, initialDelayMs: 1 } };
+    const config = { workflowId: 'child' };
+    const run = await runOnce({
+      input: runInput(
+        chain('places', [
+          { ...node('one', 'core.subWorkflow', { config }), settings },
+          node('two', 'core.subWorkflow', { config }),
+        ]),
+      ),
+      activities: given.activities,
+    });
+    expect(run.status).toBe('completed');
+    const [first, again, other] = places;
+    expect(places).toHaveLength(3);
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
+    expect(first).toBe(childPlaceOf({ nodeId: 'one', visit: 1 }, 'child'));
+    expect(childPlaceOf({ nodeId: 'one', visit: 2 }, 'child')).not.toBe(first);
   });
 });
 

@@ -53,6 +53,7 @@ function childOf(visit: Visit, { propagateCancellation = true }: SubWorkflowConf
     requireRoom(visit, STEP, 1);
     data.child = newChild(visit, {
       step: STEP,
+      place: STEP,
       callId: payloadId('call', run.input.idSeed, tupleOf(visit, STEP)),
       ...(propagateCancellation ? {} : { isDetached: true }),
     });
