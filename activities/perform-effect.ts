@@ -90,11 +90,7 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
 async function settleUnreached(effect: Effect): Promise<EffectResult> {
   const known = await effectBehindFailure(effect);
-  if (known) return known;
-  const claim = await claimEffect(effect, undefined);
-  return claim.kind === 'perform'
-    ? untilStored(() => settleFailed(effect, claim, toolError('agent_unavailable')))
-    : follow(effect, claim);
+  return known ?? { kind: 'error', error: toolError('agent_unavailable') };
 }
 
 /** A doubt about it goes to a human: told as an error it would be asked for again under another key, and paid twice. */

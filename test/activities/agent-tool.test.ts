@@ -156,15 +156,21 @@ describe('an agent that is not there (architecture §5)', () => {
       else expect(events).toEqual([]);
     },
   );
-  test('nobody was reached, nothing was sent: the model is told, and the effect stays undone', async () => {
-    const rig = await createRig(stores, { remote: [remoteTool(absent)] });
+  test('nobody was reached, nothing was sent: the model is told, and a later call is performed', async () => {
+    let behave = absent;
+    const rig = await createRig(stores, { remote: [remoteTool((...call) => behave(...call))] });
     await runActivity(rig, 'callTool', { input: input(rig) }).catch(() => undefined);
     const { output, events } = await runActivity(rig, 'callTool', {
       input: input(rig, { resolution: { kind: 'unreached' } }),
     });
     expect(output).toMatchObject({ kind: 'returned', status: 'error' });
     expect(events[0]?.payload).toMatchObject({ error: { code: 'agent_unavailable' } });
-    expect(await statesOf(rig)).toEqual(['failed-final']);
+    expect(await statesOf(rig)).toEqual(['failed-before-send']);
+    // The agent is back when the node is attempted again.
+    behave = async () => ({ id: 1 });
+    const context = { ...input(rig).context, attempt: 1 };
+    const later = await runActivity(rig, 'callTool', { input: input(rig, { context }) });
+    expect(later.output).toMatchObject({ kind: 'returned', status: 'ok' });
   });
   test('nobody was reached after a sending without an answer: a human decides', async () => {
     const lost: Behaviour = async () => {
@@ -180,7 +186,7 @@ describe('an agent that is not there (architecture §5)', () => {
   });
   test.each([
     ['write' as const, { kind: 'in-doubt' }, 'in-doubt'],
-    ['read' as const, { kind: 'returned', status: 'error' }, 'failed-final'],
+    ['read' as const, { kind: 'returned', status: 'error' }, 'in-doubt'],
   ])(
     'nobody was reached after a sending without an answer, idempotent, %s',
     async (safetyTier, told, state) => {

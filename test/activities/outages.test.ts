@@ -439,15 +439,18 @@ describe('what may have happened is asked about [I99]', () => {
     expect(await stateOf(rig)).toEqual(['in-doubt']);
   });
 
-  test('that nobody came is stored when it can be: of a call that never left no doubt is made', async () => {
+  test('that nobody came cannot be stored: a later try says so, and of a call that never left no doubt is made', async () => {
     const outage = new Outage();
     const rig = await createRig(outage.of(stores), { tools: [paying(async () => expect.fail())] });
-    outage.left = 3;
     const asked = { ...input(rig), resolution: { kind: 'unreached' as const } };
-    const { env } = tryBehind({ failures: 0, outages: 0 });
-    const { output } = await runActivity(rig, 'callTool', { input: asked, env });
+    outage.left = 1;
+    const { env, last } = tryBehind({ failures: 0, outages: 0 });
+    const failed = await failing(runActivity(rig, 'callTool', { input: asked, env }));
+    expect(failed).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
+    expect(last()).toEqual({ failures: 0, outages: 1 });
+    const { output } = await runActivity(rig, 'callTool', { input: asked });
     expect(output).toMatchObject({ kind: 'returned', status: 'error' });
-    expect(await stateOf(rig)).toEqual(['failed-final']);
+    expect(await stateOf(rig)).toEqual([]);
   });
 
   test('a reconcile hook that does not end, and heeds nothing, is left: a human is asked', async () => {
