@@ -118,5 +118,5 @@ async function stateOf(
   // A human left it, whatever had come of it.
   if (error.code === 'effect_skipped') return { state: 'in-doubt' };
   if (!HAPPENED.has(error.code as string)) return undefined;
-  return { state: 'failed-final', outcomeHash: await writeJson(content, context, error) };
+  return { state: 'done-without-result', outcomeHash: await writeJson(content, context, error) };
 }

@@ -7,7 +7,7 @@
 // done, failed | the recorded outcome or error, nothing is performed
 // busy         | a later try asks again when the lease ends
 // in-doubt     | the tool's reconcile hook is asked; who cannot tell leaves it to a human
-// differs      | a human decides
+// differs      | a human decides: another call of the tool stands in the way
 // run-closed   | refused
 import { Context } from '@temporalio/activity';
 import { HostError } from '../src/rules/errors.ts';
@@ -17,8 +17,9 @@ import {
   INHERITED_EPOCH,
   type EffectClaim,
   type EffectIdentity,
-  type HumanWord,
   type EffectRecall,
+  type FailedState,
+  type HumanWord,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
 import { abortAfter, within } from '../src/system/time.ts';
@@ -26,7 +27,13 @@ import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput } from './contract.ts';
 import { failure } from './failures.ts';
 import type { ActivityPorts } from './ports.ts';
-import { readToolFailure, toolError, type FailedCall, type ToolError } from './tool-errors.ts';
+import {
+  happened,
+  readToolFailure,
+  toolError,
+  type FailedCall,
+  type ToolError,
+} from './tool-errors.ts';
 import { untilStored } from './until-stored.ts';
 import { readJson, writeJson } from './transcript.ts';
 import { ownFailures } from './tries.ts';
@@ -112,7 +119,7 @@ export async function settleByWord(effect: KnownEffect, word: Word): Promise<Eff
   const { ports, input } = effect;
   const known = await ports.stores.effects.recall(identityOf(input));
   if (known && known.kind !== 'in-doubt') return follow(effect, known);
-  return { kind: 'error', error: toolError('effect_skipped') };
+  return { kind: 'error', error: toolError('effect_skipped', known && LEFT_IN_DOUBT) };
 }
 
 /**
@@ -142,15 +149,24 @@ function claimEffect(
   { ports, input, tool }: KnownEffect,
   force: HumanWord | undefined,
 ): Promise<EffectClaim> {
-  const options = { idempotent: tool?.idempotent === true, leaseMs: EFFECT_LEASE_MS, force };
+  const options = {
+    idempotent: tool?.idempotent === true,
+    isHarmless: tool !== undefined && !isAskedAbout(tool),
+    leaseMs: EFFECT_LEASE_MS,
+    force,
+  };
   return ports.stores.effects.claim(identityOf(input), input.context.attempt, options);
 }
 
 /** What a human must know before a new call is performed. */
 const STANDING = {
   attempt: 'An earlier attempt of this node called the tool otherwise, and that call may stand.',
-  doubt: 'The same call was made before, and it is not known whether it happened.',
+  doubt: 'It is not known whether an earlier call of this tool in this run happened.',
+  result: 'The same call was made before and happened, but its result could not be used.',
 };
+/** What a human who leaves a doubt does not settle. */
+const LEFT_IN_DOUBT =
+  'A human decided not to perform the effect again. Whether it happened is unknown.';
 
 type Followed = EffectRecall | Exclude<EffectClaim, { kind: 'perform' }>;
 
@@ -196,14 +212,12 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
     const outcome = ports.redactor.json(answer.outcome ?? null);
     const fault = outcomeFault(tool, outcome);
     const result = await untilStored<Settled>(() =>
-      fault ? settleFailed(effect, claim, fault) : settleDone(effect, claim, outcome),
+      fault ? settleFailed(effect, claim, happened(fault)) : settleDone(effect, claim, outcome),
     );
     return { ...result, durationMs };
   }
-  if (answer.kind === 'final') {
-    const { error } = answer;
-    return { ...(await untilStored(() => settleFailed(effect, claim, error))), durationMs };
-  }
+  if (answer.kind === 'final')
+    return { ...(await untilStored(() => settleFailed(effect, claim, answer))), durationMs };
   const { effectId, epoch } = claim;
   // What an earlier try may have done is not undone by one that did not get as far.
   const isUnknown = answer.kind === 'unknown' || claim.inDoubt;
@@ -351,17 +365,18 @@ async function settleDone(
 async function settleFailed(
   { ports, input }: Effect,
   { effectId, epoch }: Perform,
-  error: ToolError,
+  { error, happened: isDone }: Extract<FailedCall, { kind: 'final' }>,
 ): Promise<Extract<EffectResult, { kind: 'error' }>> {
   const hash = await writeJson(ports.stores.content, input.context, error);
-  await settle(ports, { effectId, epoch, state: 'failed-final', hash });
+  const state = isDone ? 'done-without-result' : 'failed-final';
+  await settle(ports, { effectId, epoch, state, hash });
   return { kind: 'error', error };
 }
 
 interface Settlement {
   readonly effectId: string;
   readonly epoch: number;
-  readonly state: 'done' | 'failed-final';
+  readonly state: 'done' | FailedState;
   readonly hash: string;
 }
 

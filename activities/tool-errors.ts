@@ -14,8 +14,8 @@ export interface ToolError {
 export type FailedCall =
   /** It certainly did not leave the host: another try is safe. */
   | { readonly kind: 'before-send'; readonly error: ToolError }
-  /** The other side said no: asking again gives the same. */
-  | { readonly kind: 'final'; readonly error: ToolError }
+  /** The other side said no: asking again gives the same. `happened`: not no, but what came of it cannot be used. */
+  | { readonly kind: 'final'; readonly error: ToolError; readonly happened?: true }
   | { readonly kind: 'unknown'; readonly error: ToolError };
 
 export function toolError(code: ErrorCode, message?: string): ToolError {
@@ -32,6 +32,16 @@ export function readToolFailure(error: unknown, redact: (text: string) => string
   if ((error as Partial<ToolFailure> | null)?.sent === false) {
     return { kind: 'before-send', error: told };
   }
-  const details = (error as { details?: { final?: unknown } } | null)?.details;
-  return { kind: details?.final === true ? 'final' : 'unknown', error: told };
+  const { details } = (error ?? {}) as ToolFailure;
+  if (details?.final !== true) return { kind: 'unknown', error: told };
+  return details.happened === true ? happened(told) : { kind: 'final', error: told };
+}
+
+/** It happened, and its result cannot be used: the model learns both. */
+export function happened({ code, message }: ToolError): Extract<FailedCall, { kind: 'final' }> {
+  const error = toolError(
+    code,
+    `The call was performed, but its result cannot be used. ${message}`,
+  );
+  return { kind: 'final', error, happened: true };
 }

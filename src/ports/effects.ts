@@ -12,7 +12,18 @@ export interface EffectIdentity {
   readonly occurrence: number;
 }
 
-export type EffectState = 'claimed' | 'done' | 'failed-before-send' | 'failed-final' | 'in-doubt';
+export type EffectState =
+  | 'claimed'
+  | 'done'
+  /** It happened, and what came of it cannot be used: the outcome is an error. */
+  | 'done-without-result'
+  | 'failed-before-send'
+  /** The other side said that it did not happen. */
+  | 'failed-final'
+  | 'in-doubt';
+
+/** States whose outcome is {code, message}. */
+export type FailedState = Extract<EffectState, 'done-without-result' | 'failed-final'>;
 
 export interface EffectRow {
   readonly effectId: string;
@@ -22,7 +33,7 @@ export interface EffectRow {
   readonly state: EffectState;
   readonly epoch: number;
   readonly leaseUntilMs: number;
-  /** Content hash of the outcome (done) or of {code, message} (failed-final). */
+  /** Content hash of the outcome (done) or of {code, message} (FailedState). */
   readonly outcomeHash?: string;
 }
 
@@ -37,15 +48,20 @@ export type EffectClaim =
     }
   | { readonly kind: 'done'; readonly effectId: string; readonly outcomeHash: string }
   | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
-  /** Claimed, lease still running elsewhere: try later. */
+  /** Claimed, lease still running elsewhere, or the same call is under way at another node or visit: try later. */
   | { readonly kind: 'busy'; readonly effectId: string; readonly leaseUntilMs: number }
   /** The lease ran out without a word: it may have happened. A human's word about it names its epoch. */
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }
   /**
-   * It matches no row, its tool is not idempotent, and a human must know what stands: this visit has done or in-doubt
-   * rows of the tool from an earlier node attempt, or the same call is in doubt.
+   * It matches no row, and a human must know what stands: a call of the tool is in doubt anywhere in the run (`doubt`), the
+   * same call happened in this visit and its result could not be used (`result`), or this visit has a row of the tool
+   * from an earlier node attempt that is done or may be (`attempt`).
    */
-  | { readonly kind: 'differs'; readonly effectId: string; readonly why: 'attempt' | 'doubt' }
+  | {
+      readonly kind: 'differs';
+      readonly effectId: string;
+      readonly why: 'doubt' | 'result' | 'attempt';
+    }
   | { readonly kind: 'run-closed' };
 
 /**
@@ -69,20 +85,25 @@ export interface FormerEffect {
   readonly identity: EffectIdentity;
   /** Node attempt that called. */
   readonly attempt: number;
-  readonly state: 'done' | 'failed-final' | 'in-doubt';
+  readonly state: 'done' | FailedState | 'in-doubt';
   /** As of an EffectRow. */
   readonly outcomeHash?: string;
+}
+
+export interface ClaimOptions {
+  /** Of the tool, now: a call in doubt is made again under its key, if it was idempotent when it was made, too. */
+  readonly idempotent: boolean;
+  /** A call under another key changes nothing: nothing stands in its way. */
+  readonly isHarmless?: boolean;
+  readonly leaseMs: number;
+  readonly force?: HumanWord | undefined;
 }
 
 export interface EffectLedger {
   /** Notes them as if the fork had performed them itself. What the ledger knows already stands; nothing of a closed run. */
   inherit(effects: readonly FormerEffect[]): Promise<void>;
   /** Atomic claim, or the state that stands in its way. */
-  claim(
-    identity: EffectIdentity,
-    attempt: number,
-    options: { idempotent: boolean; leaseMs: number; force?: HumanWord | undefined },
-  ): Promise<EffectClaim>;
+  claim(identity: EffectIdentity, attempt: number, options: ClaimOptions): Promise<EffectClaim>;
   /**
    * What became of an effect, without a claim: undefined when nothing was performed under this identity. A claim whose
    * lease is over is in doubt from then on, also of an idempotent tool.
@@ -93,7 +114,7 @@ export interface EffectLedger {
   settle(
     effectId: string,
     epoch: number,
-    state: 'done' | 'failed-before-send' | 'failed-final' | 'in-doubt',
+    state: Exclude<EffectState, 'claimed'>,
     outcomeHash?: string,
   ): Promise<boolean>;
   ofRun(run: RunRef): Promise<readonly EffectRow[]>;

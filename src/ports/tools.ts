@@ -31,9 +31,16 @@ export interface ToolCallContext {
   readonly onProgress?: (progress: ToolProgress) => void;
 }
 
-/** Thrown with `sent: false` when the effect certainly did not leave the host. */
+/** What a tool may say with what it throws. Where it says nothing it is not known whether the effect happened. */
 export interface ToolFailure {
-  readonly sent: boolean;
+  /** False when the effect certainly did not leave the host. */
+  readonly sent?: boolean;
+  readonly details?: {
+    /** The other side said how it ended: it did not happen, and asking again gives the same. */
+    readonly final?: boolean;
+    /** With `final`: it happened, and its result cannot be used. */
+    readonly happened?: boolean;
+  };
 }
 
 export interface Tool extends ToolDescription {

@@ -28,10 +28,64 @@ const TABLE: Record<Found, Record<Kind, EffectClaim['kind']>> = {
   'in-doubt': { idempotent: 'perform', other: 'in-doubt', forced: 'perform' },
   'failed-before-send': { idempotent: 'perform', other: 'perform', forced: 'perform' },
   done: { idempotent: 'done', other: 'done', forced: 'done' },
+  'done-without-result': { idempotent: 'failed', other: 'failed', forced: 'failed' },
   'failed-final': { idempotent: 'failed', other: 'failed', forced: 'failed' },
 };
+const WITH_OUTCOME: ReadonlySet<Found> = new Set(['done', 'done-without-result', 'failed-final']);
 const CASES = Object.entries(TABLE).flatMap(([found, row]) =>
   Object.entries(row).map(([kind, expected]) => [found as Found, kind as Kind, expected] as const),
+);
+
+/** Where an earlier call was made, and where the new one is. */
+const PLACES = {
+  'the same attempt': { before: {}, attempt: 0 },
+  'the same attempt, in other words': { before: {}, attempt: 0, argsHash: 'h2' },
+  'an earlier attempt': { before: {}, attempt: 1 },
+  'an earlier attempt, in other words': { before: {}, attempt: 1, argsHash: 'h2' },
+  'an earlier visit': { before: {}, attempt: 0, visit: 2 },
+  'an earlier visit, in other words': { before: {}, attempt: 0, visit: 2, argsHash: 'h2' },
+  'another node': { before: { nodeId: 'm' }, attempt: 0 },
+  'another node, in other words': { before: { nodeId: 'm' }, attempt: 0, argsHash: 'h2' },
+} as const;
+type Place = keyof typeof PLACES;
+type Way = 'perform' | 'busy' | 'differs: attempt' | 'differs: doubt' | 'differs: result';
+/** What a new call finds in its way, as `Found` and by `Place`. */
+const WAYS: Record<Place, Record<Exclude<Found, 'none'>, Way>> = {
+  'the same attempt': ways('differs: doubt', { 'done-without-result': 'differs: result' }),
+  'the same attempt, in other words': ways('differs: doubt'),
+  'an earlier attempt': ways('differs: doubt', {
+    claimed: 'differs: attempt',
+    done: 'differs: attempt',
+    'done-without-result': 'differs: result',
+  }),
+  'an earlier attempt, in other words': ways('differs: doubt', {
+    claimed: 'differs: attempt',
+    done: 'differs: attempt',
+    'done-without-result': 'differs: attempt',
+  }),
+  // Its claim is of a worker that is gone, or about to settle it.
+  'an earlier visit': ways('differs: doubt', { claimed: 'busy' }),
+  'an earlier visit, in other words': ways('differs: doubt', { claimed: 'busy' }),
+  // The node may be at work beside this one.
+  'another node': ways('differs: doubt', { claimed: 'busy' }),
+  'another node, in other words': ways('differs: doubt'),
+};
+/** In doubt as one word says, and else performed but for `more`. */
+function ways(
+  doubt: Way,
+  more: Partial<Record<Found, Way>> = {},
+): Record<Exclude<Found, 'none'>, Way> {
+  return {
+    ...{ claimed: 'perform', done: 'perform', 'done-without-result': 'perform' },
+    ...{ 'failed-before-send': 'perform', 'failed-final': 'perform' },
+    ...{ 'in-doubt': doubt, 'claimed, lease over': doubt },
+    ...more,
+  };
+}
+const STANDING = Object.entries(WAYS).flatMap(([place, row]) =>
+  Object.entries(row).map(
+    ([found, expected]) => [found as Found, place as Place, expected] as const,
+  ),
 );
 
 function identityOf(runId: string, over: Partial<EffectIdentity> = {}): EffectIdentity {
@@ -48,13 +102,20 @@ function identityOf(runId: string, over: Partial<EffectIdentity> = {}): EffectId
 }
 
 /** Brings the effect into a state the way a worker would. */
-async function given(stores: Stores, identity: EffectIdentity, found: Found): Promise<void> {
+async function given(
+  stores: Stores,
+  identity: EffectIdentity,
+  found: Found,
+  attempt = 0,
+): Promise<void> {
   if (found === 'none') return;
   const leaseMs = found === 'claimed, lease over' ? NO_LEASE_MS : LEASE_MS;
-  const claim = await stores.effects.claim(identity, 0, { idempotent: false, leaseMs });
+  // A word: what else stands in the run does not matter here. The tool was idempotent when it was sent.
+  const options = { idempotent: true, leaseMs, force: 'settles' } as const;
+  const claim = await stores.effects.claim(identity, attempt, options);
   if (claim.kind !== 'perform') throw new Error(claim.kind);
   if (found === 'claimed' || found === 'claimed, lease over') return;
-  const outcome = found === 'done' || found === 'failed-final' ? 'sha256:outcome' : undefined;
+  const outcome = WITH_OUTCOME.has(found) ? 'sha256:outcome' : undefined;
   expect(await stores.effects.settle(claim.effectId, claim.epoch, found, outcome)).toBe(true);
 }
 
@@ -100,6 +161,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       ['done', 'idempotent', 'done'],
       ['done', 'other', 'done'],
       ['failed-final', 'other', 'failed'],
+      ['done-without-result', 'other', 'failed'],
       // Its tool knows another key: nobody can be asked, and nothing is repeated by this one.
       ['in-doubt', 'idempotent', 'in-doubt'],
       ['in-doubt', 'other', 'in-doubt'],
@@ -212,57 +274,54 @@ export function effectLedgerContract(stores: GivenStores): void {
       });
     });
 
-    it.each(['done', 'in-doubt', 'claimed'] as const)(
-      'architecture §5 a later attempt with a new call differs when an earlier one left a row %s',
-      async (state) => {
+    // [I34]
+    it.each(STANDING)(
+      'architecture §5 a new call, where a call of the tool is %s in %s: %s',
+      async (found, place, expected) => {
         const runId = await startedRun(stores());
-        await given(stores(), identityOf(runId), state);
-        const other = identityOf(runId, { argsHash: 'h2' });
-        const claim = (attempt: number, kind: Kind): Promise<EffectClaim> =>
-          ledger().claim(other, attempt, { ...OPTIONS[kind], leaseMs: LEASE_MS });
-        expect((await claim(1, 'other')).kind).toBe('differs');
-        expect(await ledger().ofRun(refTo(runId))).toHaveLength(1);
-        expect((await claim(1, 'forced')).kind).toBe('perform');
+        const { before, attempt, ...more } = PLACES[place];
+        await given(stores(), identityOf(runId, before), found);
+        const asked = identityOf(runId, { ...more, occurrence: 1 });
+        const claim = (kind: Kind, options = {}): Promise<EffectClaim> =>
+          ledger().claim(asked, attempt, { ...OPTIONS[kind], leaseMs: LEASE_MS, ...options });
+        const told = expected.startsWith('differs: ')
+          ? { kind: 'differs', why: expected.slice('differs: '.length) }
+          : { kind: expected };
+        if (expected !== 'perform') {
+          expect(await claim('other')).toMatchObject(told);
+          expect(await claim('idempotent')).toMatchObject(told);
+          expect(await ledger().ofRun(refTo(runId))).toHaveLength(1);
+          // A repeat of a tool that only reads changes nothing, and a human has said to perform it.
+          const permitted = attempt === 0 ? claim('forced') : claim('other', { isHarmless: true });
+          expect(await permitted).toMatchObject({ kind: 'perform' });
+        } else expect(await claim('other')).toMatchObject(told);
       },
     );
 
-    it.each(['in-doubt', 'done'] as const)(
-      'architecture §5 a call that is %s, made once more in the same attempt',
-      async (state) => {
-        const runId = await startedRun(stores());
-        await given(stores(), identityOf(runId), state);
-        const repeated = identityOf(runId, { occurrence: 1 });
-        const claim = (kind: Kind): Promise<EffectClaim> =>
-          ledger().claim(repeated, 0, { ...OPTIONS[kind], leaseMs: LEASE_MS });
-        const asked = await claim('other');
-        if (state === 'in-doubt') expect(asked).toMatchObject({ kind: 'differs', why: 'doubt' });
-        else expect(asked.kind).toBe('perform');
-        if (state === 'in-doubt') expect((await claim('forced')).kind).toBe('perform');
-      },
-    );
-
-    it('architecture §5 a new call does not differ: same attempt, idempotent, other visit or tool, nothing done', async () => {
-      const runId = await startedRun(stores());
-      await given(stores(), identityOf(runId), 'done');
+    it('architecture §5 another tool, and the same one of another run, stand in nobody’s way', async () => {
       const other = { idempotent: false, leaseMs: LEASE_MS };
-      const perform = { kind: 'perform', epoch: 1 };
-      const second = identityOf(runId, { occurrence: 1 });
-      expect(await ledger().claim(second, 0, other)).toMatchObject(perform);
-      const repeatable = identityOf(runId, { argsHash: 'h2' });
-      expect(await ledger().claim(repeatable, 1, { ...other, idempotent: true })).toMatchObject(
-        perform,
-      );
-      expect(await ledger().claim(identityOf(runId, { visit: 2 }), 1, other)).toMatchObject(
-        perform,
-      );
-      expect(await ledger().claim(identityOf(runId, { toolId: 'u' }), 1, other)).toMatchObject(
-        perform,
-      );
-      const unsent = await startedRun(stores());
-      await given(stores(), identityOf(unsent), 'failed-before-send');
-      expect(await ledger().claim(identityOf(unsent, { argsHash: 'h2' }), 1, other)).toMatchObject(
-        perform,
-      );
+      const runId = await startedRun(stores());
+      await given(stores(), identityOf(runId), 'in-doubt');
+      for (const call of [
+        identityOf(runId, { toolId: 'u' }),
+        identityOf(await startedRun(stores())),
+      ])
+        expect(await ledger().claim(call, 1, other)).toMatchObject({ kind: 'perform', epoch: 1 });
+    });
+
+    // [I34]
+    it('architecture §5 a tool that was not idempotent when it was called is not repeated, whatever it says later', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const at = (idempotent: boolean, leaseMs = NO_LEASE_MS) =>
+        ledger().claim(identity, 0, { idempotent, leaseMs });
+      expect(await at(false)).toMatchObject({ kind: 'perform' });
+      const doubt = await at(true);
+      if (doubt.kind !== 'in-doubt') expect.fail(doubt.kind);
+      expect(await at(true)).toMatchObject({ kind: 'in-doubt' });
+      // It was not made: what is called now goes by what the tool says now.
+      await ledger().settle(doubt.effectId, doubt.epoch, 'failed-before-send');
+      expect(await at(true)).toMatchObject({ kind: 'perform' });
+      expect(await at(true)).toMatchObject({ kind: 'perform', inDoubt: true });
     });
 
     it('architecture §5 a closed run, an unknown run and another tenant get no claim', async () => {
@@ -301,7 +360,7 @@ export function effectLedgerContract(stores: GivenStores): void {
         const random = randomOf(seed);
         const worlds = await Promise.all(
           Array.from({ length: 3 }, (_, at) =>
-            race(stores(), identityOf(runId, { argsHash: `h${at}` }), random),
+            race(stores(), identityOf(runId, { toolId: `t${at}` }), random),
           ),
         );
         for (const world of worlds) {

@@ -1,10 +1,12 @@
-// Mutants of outages and of doubts (architecture §11, I98, I99): rows of mutants.ts.
+// Mutants of outages and of doubts (architecture §11, I34, I98, I99): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const FAILURES = 'activities/failures.ts';
 const TRIES = 'activities/tries.ts';
 const STORED = 'activities/until-stored.ts';
 const EFFECT = 'activities/perform-effect.ts';
+const LEDGER = 'src/adapters/postgres/effect-ledger.ts';
+const OF_STORES = 'test/adapters/postgres-stores.test.ts';
 const ENDINGS = 'src/rules/endings.ts';
 const SLOTS = 'src/adapters/temporal/gated-slots.ts';
 const DB = 'src/adapters/postgres/db.ts';
@@ -102,20 +104,40 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
-    [
-      'src/adapters/postgres/effect-ledger.ts',
-      'const epoch = wordEpoch(options) + 1;',
-      'const epoch = 1;',
-    ],
-    ['test/adapters/postgres-stores.test.ts', 'no row, holds for one claim'],
+    [LEDGER, 'const epoch = wordEpoch(options) + 1;', 'const epoch = 1;'],
+    [OF_STORES, 'no row, holds for one claim'],
   ],
   [
     99,
+    [LEDGER, 'Math.max(found.epoch, wordEpoch(options))', 'found.epoch'],
+    [OF_STORES, 'an inherited row, holds for one claim'],
+  ],
+  [
+    34,
+    [LEDGER, 'options.idempotent && found.idempotent', 'options.idempotent'],
+    [OF_STORES, 'is not repeated, whatever it says later'],
+  ],
+  [
+    34,
     [
-      'src/adapters/postgres/effect-ledger.ts',
-      'Math.max(found.epoch, wordEpoch(options))',
-      'found.epoch',
+      LEDGER,
+      "WHEN state = 'in-doubt' OR (state",
+      "WHEN node_id = $4 AND visit = $5 AND state = 'in-doubt' OR (state",
     ],
-    ['test/adapters/postgres-stores.test.ts', 'an inherited row, holds for one claim'],
+    [OF_STORES, 'is in-doubt in another node'],
+  ],
+  [
+    34,
+    [LEDGER, "WHEN state = 'done-without-result' AND args_hash = $7 THEN 'result'", ''],
+    [OF_STORES, 'is done-without-result in the same attempt'],
+  ],
+  [
+    34,
+    [
+      EFFECT,
+      'isHarmless: tool !== undefined && !isAskedAbout(tool),',
+      'isHarmless: tool?.idempotent === true,',
+    ],
+    ['test/activities/standing-effects.test.ts', 'where a human left it (idempotent'],
   ],
 ];

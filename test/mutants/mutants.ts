@@ -288,7 +288,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     34,
-    [LEDGER, '(options.idempotent && isSameKey)', 'isSameKey'],
+    [LEDGER, 'options.idempotent && found.idempotent && isSameKey', 'isSameKey'],
     [OF_CALL_TOOL, 'not idempotent: a throw after sending is in doubt and never repeated'],
   ],
   [

@@ -1,26 +1,30 @@
 // The effect ledger (architecture §5): who may perform an effect now. A claim is written before the effect, its end
 // behind it; the epoch fences whoever lost the claim.
 //
-// What a claim finds           | idempotent tool          | other tool                | other tool, force
+// What a claim finds           | idempotent tool **       | other tool                | other tool, force
 // -----------------------------|--------------------------|---------------------------|------------------
-// no row                       | claimed, perform         | claimed, perform *        | claimed, perform
+// no row                       | claimed, perform *       | claimed, perform *        | claimed, perform
 // claimed, lease running       | busy                     | busy                      | busy
 // claimed, lease over          | claimed, perform again   | in-doubt                  | claimed, perform again
 // in-doubt                     | claimed, perform again   | in-doubt                  | claimed, perform again
 // failed-before-send           | claimed, perform again   | claimed, perform again    | claimed, perform again
 // done                         | done                     | done                      | done
+// done-without-result          | failed                   | failed                    | failed
 // failed-final                 | failed                   | failed                    | failed
 //
-// * `differs`, and nothing is written, when an earlier node attempt of this visit left a row of the tool that is done
-//   or in doubt, or claimed and so possibly either. Every claim of a closed run is refused. Each new claim and the
-//   step to in-doubt raise the epoch. `settle` ends a claim, or a doubt (the reconcile hook's answer), under its epoch.
-//   What a fork inherits (epoch 0) was performed under another key: in doubt, it is no idempotent tool's to repeat.
-//   `recall` returns what the column "other tool" says, and claims nothing. `force` is a human's answer to a doubt: one
-//   about another epoch than the row's forces nothing.
+// *  `differs` or `busy`, and nothing is written, where another row of the tool stands in the way (STANDING_SQL). Nothing
+//    does where a repeat changes nothing (`isHarmless`).
+// ** It is, and it was when it was called: what it says after a doubt does not settle that.
+//
+//   Every claim of a closed run is refused. Each new claim and the step to in-doubt raise the epoch. `settle` ends a claim,
+//   or a doubt (the reconcile hook's answer), under its epoch. What a fork inherits (epoch 0) was performed under another
+//   key: in doubt, it is no idempotent tool's to repeat. `recall` returns what the column "other tool" says, and claims
+//   nothing. `force` is a human's answer to a doubt: one about another epoch than the row's forces nothing.
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import {
   INHERITED_EPOCH,
+  type ClaimOptions,
   type EffectClaim,
   type EffectIdentity,
   type EffectLedger,
@@ -30,8 +34,6 @@ import {
   type FormerEffect,
 } from '../../ports/effects.ts';
 import type { SealedDb, Transaction } from './db.ts';
-
-type ClaimOptions = Parameters<EffectLedger['claim']>[2];
 
 interface EffectRecord {
   readonly effect_id: string;
@@ -44,12 +46,13 @@ interface EffectRecord {
   readonly occurrence: number;
   readonly attempt: number;
   readonly state: EffectState;
+  readonly idempotent: boolean;
   readonly epoch: number;
   readonly lease_until_ms: number;
   readonly outcome_hash: string | null;
 }
-const COLUMNS = `effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state, epoch,
-  lease_until_ms, outcome_hash`;
+const COLUMNS = `effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state, idempotent,
+  epoch, lease_until_ms, outcome_hash`;
 
 function effectIdOf(identity: EffectIdentity): string {
   const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
@@ -119,10 +122,11 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   const found = await find(tx, effectId);
   if (found) return claimFound(tx, ask, found);
   const stands = await standsInTheWay(tx, ask);
-  if (stands) return { kind: 'differs', effectId, why: stands };
+  if (stands) return stands;
   const { attempt, options } = ask;
+  const { idempotent } = options;
   const epoch = wordEpoch(options) + 1;
-  const claimed = { identity, attempt, state: 'claimed', epoch } as const;
+  const claimed = { identity, attempt, state: 'claimed', epoch, idempotent } as const;
   if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
     return { kind: 'perform', effectId, epoch, inDoubt: false };
   // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
@@ -140,13 +144,14 @@ async function isOpen(tx: Transaction, { runId, tenant }: EffectIdentity): Promi
 
 async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
   if (await isOpen(tx, former.identity))
-    await insert(tx, { ...former, epoch: INHERITED_EPOCH, leaseMs: 0 });
+    await insert(tx, { ...former, idempotent: false, epoch: INHERITED_EPOCH, leaseMs: 0 });
 }
 
 interface NewEffect {
   readonly identity: EffectIdentity;
   readonly attempt: number;
   readonly state: EffectState;
+  readonly idempotent: boolean;
   readonly epoch: number;
   readonly leaseMs: number;
   readonly outcomeHash?: string;
@@ -154,15 +159,15 @@ interface NewEffect {
 
 /** False: there is one by this identity. */
 async function insert(tx: Transaction, effect: NewEffect): Promise<boolean> {
-  const { identity, attempt, state, epoch, leaseMs, outcomeHash = null } = effect;
+  const { identity, attempt, state, idempotent, epoch, leaseMs, outcomeHash = null } = effect;
   const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
   const named = [tenant, runId, nodeId, visit, toolId, argsHash, occurrence];
   const inserted = await tx.query(
     `INSERT INTO effects (effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state,
-       epoch, lease_until_ms, outcome_hash, created_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, openwop_now_ms() + $12::bigint, $13, openwop_now_ms())
+       idempotent, epoch, lease_until_ms, outcome_hash, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, openwop_now_ms() + $13::bigint, $14, openwop_now_ms())
      ON CONFLICT DO NOTHING RETURNING 1`,
-    [effectIdOf(identity), ...named, attempt, state, epoch, leaseMs, outcomeHash],
+    [effectIdOf(identity), ...named, attempt, state, idempotent, epoch, leaseMs, outcomeHash],
   );
   return inserted.length > 0;
 }
@@ -191,6 +196,7 @@ async function recallFound(tx: Transaction, found: Found): Promise<EffectRecall 
   switch (found.state) {
     case 'done':
       return { kind: 'done', effectId, outcomeHash: outcomeHash ?? '' };
+    case 'done-without-result':
     case 'failed-final':
       return { kind: 'failed', effectId, outcomeHash: outcomeHash ?? '' };
     case 'claimed':
@@ -215,7 +221,8 @@ async function claimFound(
 ): Promise<EffectClaim> {
   const isSameKey = found.epoch > INHERITED_EPOCH;
   const isForced = isWordOn(found, options.force);
-  const mayRepeat = (options.idempotent && isSameKey) || isForced;
+  const isRepeatable = options.idempotent && found.idempotent && isSameKey;
+  const mayRepeat = isRepeatable || isForced;
   const isUnknown =
     found.state === 'in-doubt' ||
     (found.state === 'claimed' && found.lease_until_ms <= found.now_ms);
@@ -224,7 +231,8 @@ async function claimFound(
   // A human's word has settled the doubt; that a tool is idempotent has not.
   const inDoubt = isUnknown && !isForced;
   const epoch = Math.max(found.epoch, wordEpoch(options)) + 1;
-  return claimAgain(tx, found, { attempt, leaseMs: options.leaseMs, inDoubt, epoch });
+  const { idempotent, leaseMs } = options;
+  return claimAgain(tx, found, { attempt, idempotent, leaseMs, inDoubt, epoch });
 }
 
 /** What a fork inherits is its source's doubt: a word may name the epoch that it has there. */
@@ -240,48 +248,59 @@ function wordEpoch({ force }: ClaimOptions): number {
 
 async function claimAgain(
   tx: Transaction,
-  found: EffectRecord,
-  {
-    attempt,
-    leaseMs,
-    inDoubt,
-    epoch,
-  }: Pick<NewEffect, 'attempt' | 'leaseMs' | 'epoch'> & { readonly inDoubt: boolean },
+  { effect_id: effectId }: EffectRecord,
+  claimed: Pick<NewEffect, 'attempt' | 'idempotent' | 'leaseMs' | 'epoch'> & {
+    readonly inDoubt: boolean;
+  },
 ): Promise<EffectClaim> {
+  const { attempt, idempotent, leaseMs, epoch, inDoubt } = claimed;
   await tx.query(
-    `UPDATE effects SET state = 'claimed', epoch = $4, attempt = $2, outcome_hash = NULL,
+    `UPDATE effects SET state = 'claimed', epoch = $4, attempt = $2, outcome_hash = NULL, idempotent = $5,
        lease_until_ms = openwop_now_ms() + $3::bigint
      WHERE effect_id = $1`,
-    [found.effect_id, attempt, leaseMs, epoch],
+    [effectId, attempt, leaseMs, epoch, idempotent],
   );
-  return { kind: 'perform', effectId: found.effect_id, epoch, inDoubt };
+  return { kind: 'perform', effectId, epoch, inDoubt };
 }
 
-/**
- * What a human must know before a new call of a non-idempotent tool is performed: an earlier attempt of the node called
- * it otherwise, or the same call was made before and nobody knows whether it happened.
- */
+// $1 tenant, $2 run, $3 tool, $4 node, $5 visit, $6 attempt, $7 arguments, $8 the new row, which another claimer may have
+// inserted meanwhile. A doubt counts wherever in the run it is. A claim with a running lease is of an earlier visit, whose
+// worker has gone, or of a node beside this one: where that makes the same call, its end is waited for. What is done counts
+// in its visit.
+const STANDING_SQL = `
+  SELECT why, lease_until_ms FROM (
+    SELECT lease_until_ms, CASE
+        WHEN state = 'in-doubt' OR (state = 'claimed' AND lease_until_ms <= openwop_now_ms()) THEN 'doubt'
+        WHEN node_id = $4 AND visit = $5 THEN CASE
+          WHEN state = 'done-without-result' AND args_hash = $7 THEN 'result'
+          WHEN state IN ('done', 'done-without-result', 'claimed') AND attempt < $6 THEN 'attempt' END
+        WHEN state = 'claimed' AND (args_hash = $7 OR (node_id = $4 AND visit < $5)) THEN 'busy'
+      END AS why
+    FROM effects WHERE tenant_id = $1 AND run_id = $2 AND tool_id = $3 AND effect_id <> $8
+  ) AS standing
+  WHERE why IS NOT NULL
+  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), lease_until_ms DESC LIMIT 1`;
+
+interface Standing {
+  readonly why: 'doubt' | 'result' | 'attempt' | 'busy';
+  readonly lease_until_ms: number;
+}
+
+/** What keeps a new call of a tool with effects from being performed: a human must know of it, or it is about to end. */
 async function standsInTheWay(
   tx: Transaction,
   { identity, attempt, options }: Ask,
-): Promise<'attempt' | 'doubt' | undefined> {
-  if (options.idempotent || options.force !== undefined) return undefined;
-  const [found] = await tx.query<{ is_same: boolean }>(
-    `SELECT args_hash = $7 AND attempt = $6 AS is_same FROM effects
-     WHERE tenant_id = $1 AND run_id = $2 AND node_id = $3 AND visit = $4 AND tool_id = $5
-       AND (attempt < $6 AND state IN ('done', 'in-doubt', 'claimed') OR args_hash = $7 AND state = 'in-doubt') LIMIT 1`,
-    [
-      identity.tenant,
-      identity.runId,
-      identity.nodeId,
-      identity.visit,
-      identity.toolId,
-      attempt,
-      identity.argsHash,
-    ],
-  );
+): Promise<Extract<EffectClaim, { kind: 'differs' | 'busy' }> | undefined> {
+  if (options.isHarmless || options.force !== undefined) return undefined;
+  const { tenant, runId, toolId, nodeId, visit, argsHash } = identity;
+  const effectId = effectIdOf(identity);
+  const asked = [tenant, runId, toolId, nodeId, visit, attempt, argsHash, effectId];
+  const [found] = await tx.query<Standing>(STANDING_SQL, asked);
   if (!found) return undefined;
-  return found.is_same ? 'doubt' : 'attempt';
+  const { why, lease_until_ms: leaseUntilMs } = found;
+  return why === 'busy'
+    ? { kind: 'busy', effectId, leaseUntilMs }
+    : { kind: 'differs', effectId, why };
 }
 
 function effectOf(record: EffectRecord): EffectRow {

@@ -391,7 +391,9 @@ CREATE TABLE effects (
   occurrence integer NOT NULL,
   attempt integer NOT NULL,
   state text NOT NULL
-    CHECK (state IN ('claimed', 'done', 'failed-before-send', 'failed-final', 'in-doubt')),
+    CHECK (state IN ('claimed', 'done', 'done-without-result', 'failed-before-send', 'failed-final', 'in-doubt')),
+  -- What its tool said when the effect was claimed last.
+  idempotent boolean NOT NULL,
   epoch integer NOT NULL,
   lease_until_ms bigint NOT NULL,
   outcome_hash text,

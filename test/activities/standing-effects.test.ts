@@ -1,0 +1,196 @@
+// What stands in the way of a new call of a tool with effects (architecture §5): a call in doubt anywhere in the run, one that
+// happened without a result of use, one of an earlier attempt. A human is asked, and nothing is performed.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CallToolInput } from '../../activities/contract.ts';
+import { HostError } from '../../src/rules/errors.ts';
+import { digestOf } from '../../src/rules/ids.ts';
+import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import type { Tool } from '../../src/ports/tools.ts';
+import { openAnyStores } from '../support/log-parts.ts';
+import { runRef } from '../support/run-ref.ts';
+import { AGENT_ID, createRig, runActivity, type Rig } from './rig.ts';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openAnyStores();
+});
+afterAll(() => stores.close());
+
+const PAY = 'tests:pay';
+type Behaviour = () => Promise<JsonValue>;
+const lost: Behaviour = () => Promise.reject(new Error('connection reset'));
+
+/** A run whose agent pays, and how often it did. */
+class Payer {
+  paid = 0;
+  behave: Behaviour;
+  #rig!: Rig;
+
+  private constructor(behave: Behaviour) {
+    this.behave = behave;
+  }
+
+  static async of(behave: Behaviour, more: Partial<Tool> = {}): Promise<Payer> {
+    const payer = new Payer(behave);
+    const tool: Tool = {
+      ...{ toolId: PAY, description: 'Pays.', inputSchema: { type: 'object' } },
+      ...{ idempotent: false, timeoutMs: 5_000, transport: 'native', safetyTier: 'write' },
+      call: async () => {
+        payer.paid++;
+        return payer.behave();
+      },
+      ...more,
+    };
+    payer.#rig = await createRig(stores, { tools: [tool] });
+    return payer;
+  }
+
+  async call(more: Called = {}) {
+    const { args = { to: 'A' }, occurrence = 0, tryNumber = 1, resolution, ...place } = more;
+    const input: CallToolInput = {
+      context: { ...this.#rig.context, ...place, activityId: `n/1/0/i0.t${occurrence}.c0.call` },
+      agentId: AGENT_ID,
+      call: {
+        ...{ callId: `call-${occurrence}`, toolId: PAY, arguments: args, occurrence },
+        argsHash: digestOf(canonicalJson(args)),
+      },
+      tools: [PAY],
+      calledKey: 'agent.toolCalled|n/1/0/i0.t0.c0',
+      ...(resolution ? { resolution } : {}),
+    };
+    const { output, events } = await runActivity(this.#rig, 'callTool', { input, tryNumber });
+    return { output, payload: events[0]?.payload as Record<string, unknown> | undefined };
+  }
+
+  async states(): Promise<string[]> {
+    const rows = await stores.effects.ofRun(runRef(this.#rig.runId));
+    return rows.map(({ state }) => state);
+  }
+}
+
+interface Called {
+  readonly args?: JsonValue;
+  readonly occurrence?: number;
+  readonly tryNumber?: number;
+  readonly visit?: number;
+  readonly attempt?: number;
+  readonly nodeId?: string;
+  readonly resolution?: CallToolInput['resolution'];
+}
+
+const IN_DOUBT = { kind: 'in-doubt' };
+const OK = { kind: 'returned', status: 'ok' };
+const OTHER_WORDS = { to: 'A', memo: 'refund' };
+const PLACES: readonly [string, Called][] = [
+  ['the same call once more', { occurrence: 1 }],
+  ['a call in other words', { args: OTHER_WORDS }],
+  ['a call of the next visit', { visit: 2 }],
+  ['a call of another node', { nodeId: 'plan-b' }],
+];
+
+// [I34]
+describe('architecture §5: behind a call in doubt', () => {
+  const kinds = [
+    ['not idempotent', { idempotent: false }],
+    ['idempotent, with effects', { idempotent: true }],
+  ] as const;
+  const cases = kinds.flatMap(([kind, more]) =>
+    PLACES.map(([what, called]) => [what, kind, more, called] as const),
+  );
+
+  test.each(cases)('%s is asked about (%s)', async (_what, _kind, more, called) => {
+    const payer = await Payer.of(lost, more);
+    expect((await payer.call({ tryNumber: 4 })).output).toMatchObject(IN_DOUBT);
+    payer.behave = async () => ({ receipt: 1 });
+    const { output } = await payer.call(called);
+    expect(output).toMatchObject(IN_DOUBT);
+    expect(output).toMatchObject({ reason: expect.stringContaining('earlier call') as unknown });
+    expect(payer.paid).toBe(1);
+    const resolution = { kind: 'perform' as const };
+    expect((await payer.call({ ...called, resolution })).output).toMatchObject(OK);
+    expect(payer.paid).toBe(2);
+  });
+
+  test.each(cases)(
+    '%s is asked about, where a human left it (%s)',
+    async (_what, _kind, more, called) => {
+      const payer = await Payer.of(lost, more);
+      await payer.call({ tryNumber: 4 });
+      const left = await payer.call({ resolution: { kind: 'skip' } });
+      expect(left.payload).toMatchObject({
+        error: {
+          code: 'effect_skipped',
+          message:
+            'A human decided not to perform the effect again. Whether it happened is unknown.',
+        },
+      });
+      expect((await payer.call(called)).output).toMatchObject(IN_DOUBT);
+      expect(payer.paid).toBe(1);
+      // Of that one it is known: it was not made.
+      const skipped = await payer.call({ ...called, resolution: { kind: 'skip' } });
+      expect(skipped.payload).toMatchObject({
+        error: { message: 'A human decided not to perform the effect.' },
+      });
+    },
+  );
+
+  test('what only reads is called as always', async () => {
+    const payer = await Payer.of(lost, { idempotent: true, safetyTier: 'read' });
+    expect((await payer.call({ tryNumber: 4 })).output).toMatchObject({ status: 'error' });
+    payer.behave = async () => ({ n: 1 });
+    for (const [, called] of PLACES) expect((await payer.call(called)).output).toMatchObject(OK);
+  });
+});
+
+// [I34]
+describe('architecture §5: behind a call that happened', () => {
+  const outputSchema = {
+    type: 'object',
+    properties: { receipt: { type: 'string' } },
+    required: ['receipt'],
+  };
+  const useless: readonly [string, Behaviour, string][] = [
+    ['breaks its schema', async () => ({ receipt: 7 }), 'tool_invalid_output'],
+    [
+      'is larger than permitted',
+      async () => ({ receipt: 'x'.repeat(9 * 1024 * 1024) }),
+      'payload_too_large',
+    ],
+    [
+      'its agent could not give',
+      async () =>
+        Promise.reject(new HostError('tool_invalid_output', { final: true, happened: true })),
+      'tool_invalid_output',
+    ],
+  ];
+
+  test.each(useless)(
+    'whose result %s: the same call is asked about',
+    async (_what, behave, code) => {
+      const payer = await Payer.of(behave, { outputSchema });
+      const first = await payer.call();
+      expect(first.payload).toMatchObject({
+        error: { code, message: expect.stringMatching(/^The call was performed, but/) as unknown },
+      });
+      expect(await payer.states()).toEqual(['done-without-result']);
+      // Whoever makes it again after a crash learns the same.
+      expect((await payer.call({ tryNumber: 2 })).output).toEqual(first.output);
+      payer.behave = async () => ({ receipt: 'r-1' });
+      expect((await payer.call({ occurrence: 1 })).output).toMatchObject(IN_DOUBT);
+      expect((await payer.call({ attempt: 1, args: OTHER_WORDS })).output).toMatchObject(IN_DOUBT);
+      expect(payer.paid).toBe(1);
+      expect((await payer.call({ args: OTHER_WORDS })).output).toMatchObject(OK);
+      expect((await payer.call({ visit: 2 })).output).toMatchObject(OK);
+    },
+  );
+
+  test('a later attempt asks in other words: asked about, also of an idempotent tool', async () => {
+    const payer = await Payer.of(async () => ({ receipt: 'r-1' }), { idempotent: true });
+    expect((await payer.call()).output).toMatchObject(OK);
+    const { output } = await payer.call({ attempt: 1, args: OTHER_WORDS });
+    expect(output).toMatchObject(IN_DOUBT);
+    expect((await payer.call({ attempt: 1 })).output).toMatchObject(OK);
+    expect(payer.paid).toBe(1);
+  });
+});
