@@ -142,6 +142,7 @@ export function echoCall(agentId: string): SessionCall {
   return {
     toolId: `${agentId}/${ECHO_NAME}`,
     input: { text: ECHO_TEXT },
+    sideEffects: false,
     timeoutMs: ECHO_TIMEOUT_MS,
     maxInputBytes: MAX_BYTES,
     maxOutputBytes: MAX_BYTES,

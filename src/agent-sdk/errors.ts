@@ -20,7 +20,11 @@ export interface ToolErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The one error whose message reaches Core. `code` is namespaced: `notebook.note_not_found`. */
+/**
+ * The one error whose message reaches Core. `code` is namespaced: `notebook.note_not_found`. It is the tool's word that nothing
+ * more comes of the call, and that nobody need look what became of it, unless it is `retryable`. The areas `tool`, `protocol`,
+ * `agent` and `core` are the protocol's: a code of theirs says so only where it refuses the call.
+ */
 export class ToolError extends Error {
   readonly code: string;
   readonly retryable: boolean;

@@ -57,7 +57,8 @@ export interface ToolOptions<Input extends ObjectSchema, Output extends ObjectSc
   readonly idempotent?: boolean;
   readonly streaming?: boolean;
   readonly tags?: readonly string[];
-  /** An output of nothing is `{}`. Throw ToolError to say why not. */
+  /** An output of nothing is `{}`. Throw ToolError to say why not: of a tool with effects, that
+   * nothing more comes of it. After any other throw Core does not know what became of the call. */
   readonly run: (input: ValueOf<Input>, call: ToolCall) => Result<Output>;
 }
 /** Without an output schema any object, or nothing. */

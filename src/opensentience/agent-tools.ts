@@ -95,6 +95,7 @@ async function callAgent(
   const call: SessionCall = {
     toolId: declared.toolId,
     input,
+    sideEffects: declared.sideEffects,
     timeoutMs: declared.timeoutMs,
     maxInputBytes: declared.maxInputBytes,
     maxOutputBytes: declared.maxOutputBytes,

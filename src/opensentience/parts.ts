@@ -39,6 +39,8 @@ export type AuditNote = Pick<AgentAuditEntry, 'agentId' | 'sessionId' | 'kind' |
 export interface SessionCall {
   readonly toolId: string;
   readonly input: JsonObject;
+  /** By the operator's word, else the tool's: a failure that does not say what became of it leaves it in doubt. */
+  readonly sideEffects: boolean;
   readonly timeoutMs: number;
   readonly maxInputBytes: number;
   readonly maxOutputBytes: number;
@@ -72,7 +74,8 @@ export interface LiveSession {
    * The agent's output. Throws HostError with `sent` (ToolFailure of src/ports): `sent: false` while the call was not
    * written to the socket. Codes: tool_invalid_input, tool_invalid_output, payload_too_large, tool_failed, tool_timeout,
    * cancelled, tool_not_found, agent_unavailable (connection lost, or never routable), rate_limited (queue full).
-   * `details.final` is true when the agent said no and asking again gives the same.
+   * `details.final` is true when the agent said how it ended and asking again gives the same; `details.happened` is true
+   * with it where the tool had its effect and its result cannot be used.
    */
   call(call: SessionCall): Promise<JsonObject>;
   /** core.goodbye, no new calls, waits at most `deadlineMs` for those in flight, then closes. */

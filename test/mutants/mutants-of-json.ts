@@ -47,7 +47,7 @@ export const OF_JSON: readonly Row[] = [
   [
     103,
     ['src/opensentience/session/call-outcomes.ts', 'if (unkept)', 'if (!unkept && false)'],
-    ['test/opensentience/session/calls.test.ts', 'an output with a number'],
+    ['test/opensentience/session/call-outcomes.test.ts', 'an output with a number'],
   ],
   [
     103,

@@ -12,6 +12,8 @@ const SLOTS = 'src/adapters/temporal/gated-slots.ts';
 const DB = 'src/adapters/postgres/db.ts';
 const OF_OUTAGES = 'test/activities/outages.test.ts';
 const OF_RUNS = 'test/workflows/outages.test.ts';
+const OUTCOMES = 'src/opensentience/session/call-outcomes.ts';
+const OF_OUTCOMES = 'test/opensentience/session/call-outcomes.test.ts';
 const OF_ENDINGS = 'test/rules/endings.test.ts';
 const OF_SLOTS = 'test/adapters/gated-slots.test.ts';
 const OF_DATABASES = 'test/adapters/postgres-faults.test.ts';
@@ -85,6 +87,16 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
       "known.kind === 'in-doubt'",
     ],
     [OF_OUTAGES, 'fails for good'],
+  ],
+  [
+    99,
+    [OUTCOMES, "meaning === 'unknown' && sideEffects", 'false'],
+    [OF_OUTCOMES, 'a throw that nobody foresaw'],
+  ],
+  [
+    99,
+    [OUTCOMES, 'agentCode !== undefined && !isReply', 'agentCode !== undefined'],
+    [OF_OUTCOMES, 'an error in the place of a result'],
   ],
   [
     99,

@@ -86,6 +86,7 @@ describe('seed 004 §3.1, §4.3.1: what a call carries', () => {
     expect(calls[0]).toMatchObject({
       toolId: declared.toolId,
       input: { text: 'x' },
+      sideEffects: true,
       timeoutMs: 1_000,
       maxInputBytes: 100,
       maxOutputBytes: 100,

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../rules/json.ts';
 import { faultText, unkeptIn } from '../../rules/json-text.ts';
 import type { CallOutcome, SessionRules } from './effects.ts';
 import type { AgentPayloads, ProtocolError } from '../messages.ts';
+import type { SessionCall } from '../parts.ts';
 import type { AcceptedTool } from './registration.ts';
 
 /** Longest text of an agent's error that is kept, in UTF-16 units. */
@@ -12,19 +13,24 @@ const MAX_REASON_LENGTH = 2_000;
 const ERROR_CODE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/;
 const MAX_CODE_LENGTH = 64;
 
-/** Codes that are not here are the tool's own: `tool_failed`. */
-const HOST_CODES: Readonly<Record<string, ErrorCode>> = {
-  'tool.invalid_input': 'tool_invalid_input',
-  'tool.invalid_output': 'tool_invalid_output',
-  'tool.input_too_large': 'payload_too_large',
-  'tool.output_too_large': 'payload_too_large',
-  'tool.not_found': 'tool_not_found',
-  'tool.timeout': 'tool_timeout',
-  'tool.overloaded': 'rate_limited',
-  'protocol.draining': 'agent_unavailable',
+/**
+ * What an error says of a call that an agent had. `unknown`: it may have had its effect. `not-now`: asking again may succeed,
+ * unless the error says otherwise.
+ */
+type Meaning = 'refused' | 'happened' | 'not-now' | 'unknown';
+
+const MEANINGS: Readonly<Record<string, readonly [ErrorCode, Meaning]>> = {
+  'tool.invalid_input': ['tool_invalid_input', 'refused'],
+  'tool.input_too_large': ['payload_too_large', 'refused'],
+  'tool.not_found': ['tool_not_found', 'refused'],
+  'tool.invalid_output': ['tool_invalid_output', 'happened'],
+  'tool.output_too_large': ['payload_too_large', 'happened'],
+  'tool.overloaded': ['rate_limited', 'not-now'],
+  'protocol.draining': ['agent_unavailable', 'not-now'],
+  'tool.timeout': ['tool_timeout', 'unknown'],
 };
-/** By these the agent says "not now": asking again may succeed, unless the error says otherwise. */
-const NOT_NOW: ReadonlySet<string> = new Set(['tool.overloaded', 'protocol.draining']);
+/** Areas of the protocol's own codes. Whoever gives one that is not above had no word of its tool (a crash, a drain). */
+const OF_PROTOCOL = /^(tool|protocol|agent|core)\./;
 
 /** A call that ended without the agent's word, or before it was sent. */
 export function unanswered(code: ErrorCode, sent: boolean, details: JsonObject = {}): CallOutcome {
@@ -36,24 +42,53 @@ export function refusedCall(code: ErrorCode, sent: boolean, details: JsonObject)
   return { ok: false, code, sent, details: { ...details, final: true } };
 }
 
-/** A result's `failed`, or a `canceled` that nobody asked for. Final unless the error says `retryable: true`. */
-export function failedOutcome(
-  error: ProtocolError | undefined,
-  redactor: SessionRules['redactor'],
-): CallOutcome {
+/** The tool has had its effect, and its result is of no use. */
+function uselessResult(code: ErrorCode, details: JsonObject): CallOutcome {
+  return refusedCall(code, true, { ...details, happened: true });
+}
+
+/** A result that cannot be read says nothing of the effect; of a tool without one it is the end. */
+export function unreadableResult({ sideEffects }: Pick<SessionCall, 'sideEffects'>): CallOutcome {
+  const details = { pointer: '' };
+  return sideEffects
+    ? unanswered('tool_invalid_output', true, details)
+    : refusedCall('tool_invalid_output', true, details);
+}
+
+export interface FailureRules {
+  readonly sideEffects: boolean;
+  readonly redactor: SessionRules['redactor'];
+  /** An error in the place of a result: it is the agent's, and not the tool's. */
+  readonly isReply?: boolean;
+}
+
+/**
+ * A result's `failed`, a `canceled` that nobody asked for, or an error in the place of a result (§3.3, §4.3.3). Final where
+ * the error says what became of the call: a code of the tool's own does, and of the protocol's those that refuse it, or its
+ * result. Anything else is final only of a tool without effects. An error with `retryable: true` is not final.
+ */
+export function failedOutcome(error: ProtocolError | undefined, rules: FailureRules): CallOutcome {
+  const { sideEffects, redactor } = rules;
   const agentCode = error && ownCode(error.code, redactor);
+  const [code, meaning] = meaningOf(agentCode, rules);
   const reason = redactor.text(error?.message ?? '').slice(0, MAX_REASON_LENGTH);
-  const retryable = error?.retryable ?? (agentCode !== undefined && NOT_NOW.has(agentCode));
-  return {
-    ok: false,
-    code: (agentCode && HOST_CODES[agentCode]) || 'tool_failed',
-    sent: true,
-    details: {
-      ...(agentCode && { agentCode }),
-      ...(reason && { reason }),
-      ...(retryable ? { retryable } : { final: true }),
-    },
-  };
+  const isRetryable = error?.retryable ?? meaning === 'not-now';
+  const details = { ...(agentCode && { agentCode }), ...(reason && { reason }) };
+  if (meaning === 'happened') return uselessResult(code, details);
+  if (isRetryable) return unanswered(code, true, { ...details, retryable: true });
+  return meaning === 'unknown' && sideEffects
+    ? unanswered(code, true, details)
+    : refusedCall(code, true, details);
+}
+
+function meaningOf(
+  agentCode: string | undefined,
+  { isReply }: FailureRules,
+): readonly [ErrorCode, Meaning] {
+  const known = agentCode === undefined ? undefined : MEANINGS[agentCode];
+  if (known) return known;
+  const isOwn = agentCode !== undefined && !isReply && !OF_PROTOCOL.test(agentCode);
+  return ['tool_failed', isOwn ? 'refused' : 'unknown'];
 }
 
 function ownCode(code: string, redactor: SessionRules['redactor']): string {
@@ -75,16 +110,16 @@ export function succeededOutcome(
   const output = result.output ?? {};
   const bytes = Buffer.byteLength(JSON.stringify(output));
   if (bytes > maxOutputBytes)
-    return refusedCall('payload_too_large', true, { bytes, maxBytes: maxOutputBytes });
+    return uselessResult('payload_too_large', { bytes, maxBytes: maxOutputBytes });
   const unkept = unkeptIn(output);
   if (unkept)
-    return refusedCall('tool_invalid_output', true, {
+    return uselessResult('tool_invalid_output', {
       pointer: redactor.text(unkept.pointer),
       reason: redactor.text(`${faultText('The result of the tool', unkept)}.`),
     });
   const checked = tool.output?.validate(output);
   if (checked && !checked.ok)
-    return refusedCall('tool_invalid_output', true, {
+    return uselessResult('tool_invalid_output', {
       pointer: redactor.text(checked.errors[0].pointer).slice(0, MAX_REASON_LENGTH),
     });
   return { ok: true, output: redactor.json(output) };

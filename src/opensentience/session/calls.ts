@@ -11,7 +11,13 @@ import type { AgentCallView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { JsonObject } from '../../rules/json.ts';
 import { CallMetrics, type CallEnding } from './call-metrics.ts';
-import { failedOutcome, refusedCall, succeededOutcome, unanswered } from './call-outcomes.ts';
+import {
+  failedOutcome,
+  refusedCall,
+  succeededOutcome,
+  unanswered,
+  unreadableResult,
+} from './call-outcomes.ts';
 import { CallStream } from './call-stream.ts';
 import type { CallOutcome, Emit, SessionRules } from './effects.ts';
 import type { AgentPayloads, Correlation, Envelope, ProtocolError } from '../messages.ts';
@@ -179,7 +185,7 @@ export class CallTable {
   onUnreadableResult(callId: string | undefined, nowMs: number): void {
     const call = callId === undefined ? undefined : this.#sent.get(callId);
     if (!call) return;
-    const outcome = refusedCall('tool_invalid_output', true, { pointer: '' });
+    const outcome = unreadableResult(call.request);
     this.#end(call, { outcome, ending: 'failed', ended: 'result' }, nowMs);
   }
 
@@ -187,7 +193,9 @@ export class CallTable {
   onError(inReplyTo: string | undefined, error: ProtocolError | undefined, nowMs: number): boolean {
     const call = [...this.#sent.values()].find(({ messageId }) => messageId === inReplyTo);
     if (!call) return false;
-    const outcome = failedOutcome(error, this.#rules.redactor);
+    const { sideEffects } = call.request;
+    const rules = { sideEffects, redactor: this.#rules.redactor, isReply: true };
+    const outcome = failedOutcome(error, rules);
     this.#end(call, { outcome, ending: 'failed', ended: 'error' }, nowMs);
     return true;
   }
@@ -195,21 +203,17 @@ export class CallTable {
   #outcomeOf(call: Call, message: OfCall<'agent.tool.result'>): [CallOutcome, CallEnding] {
     const { payload } = message;
     const { redactor } = this.#rules;
+    const { maxOutputBytes, sideEffects } = call.request;
+    const failed = () => failedOutcome(payload.error ?? message.error, { sideEffects, redactor });
     switch (payload.status) {
       case 'succeeded': {
-        const { maxOutputBytes } = call.request;
         const outcome = succeededOutcome(payload, { tool: call.tool, maxOutputBytes, redactor });
         return [outcome, outcome.ok ? 'succeeded' : 'failed'];
       }
       case 'failed':
-        return [failedOutcome(payload.error ?? message.error, redactor), 'failed'];
+        return [failed(), 'failed'];
       case 'canceled':
-        return [
-          call.canceling
-            ? unanswered(call.canceling.code, true)
-            : failedOutcome(payload.error ?? message.error, redactor),
-          'canceled',
-        ];
+        return [call.canceling ? unanswered(call.canceling.code, true) : failed(), 'canceled'];
     }
   }
 

@@ -26,7 +26,7 @@ export type CallOutcome =
       readonly code: ErrorCode;
       /** False when the call was certainly not written to the socket. */
       readonly sent: boolean;
-      /** `final: true`: asking again gives the same. */
+      /** `final: true`: asking again gives the same. `happened: true`: it had its effect. */
       readonly details: JsonObject;
     };
 

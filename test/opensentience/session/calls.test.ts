@@ -1,107 +1,11 @@
-// src/opensentience/session/calls.ts: every state of a call meets everything that can happen to it, then its limits, its stream,
-// its ids and what its result means (seed 004 §2.2, §3.1, §4.3, §4.4).
+// src/opensentience/session/calls.ts: every state of a call meets everything that can happen to it, then its limits, its stream
+// and its ids (seed 004 §2.2, §3.1, §4.3, §4.4). What a result means: call-outcomes.test.ts.
 import { describe, expect, it } from 'vitest';
-import { CallTable, type CallRequest } from '../../../src/opensentience/session/calls.ts';
-import type { CallOutcome, Effect } from '../../../src/opensentience/session/effects.ts';
-import type {
-  AgentPayloads,
-  Correlation,
-  JsonMap,
-  StreamChannel,
-} from '../../../src/opensentience/messages.ts';
+import type { CallRequest } from '../../../src/opensentience/session/calls.ts';
+import type { Correlation } from '../../../src/opensentience/messages.ts';
 import type { ProtocolLimits } from '../../../src/opensentience/limits.ts';
-import { ToolTable } from '../../../src/opensentience/session/registration.ts';
-import {
-  AGENT,
-  callOf,
-  CANARY,
-  message,
-  rulesOf,
-  toolOf,
-} from '../../support/opensentience/wire.ts';
-
-const T0 = 1_000_000;
-const IDS: Correlation = {
-  request_id: 'request-1',
-  correlation_id: 'run-1',
-  causation_id: 'event-1',
-};
-const OUTPUT_SCHEMA = { type: 'object', properties: { n: { type: 'integer' } } };
-
-/** A table of calls with one tool, and what it asked for since the last look. */
-class Desk {
-  readonly rules;
-  readonly tools;
-  readonly calls: CallTable;
-  effects: Effect[] = [];
-
-  constructor(limits: Partial<ProtocolLimits> = {}) {
-    this.rules = rulesOf({ cancelMs: 1_000, ...limits });
-    this.tools = new ToolTable(AGENT, this.rules, T0);
-    this.tools.register(
-      {
-        tools: [toolOf('echo', { output_schema: OUTPUT_SCHEMA }), toolOf('other')],
-      },
-      T0,
-    );
-    this.calls = new CallTable(this.rules, (effect) => this.effects.push(effect));
-  }
-
-  add(callId: string, more: Partial<CallRequest> = {}, name = 'echo'): void {
-    const request = { ...callOf(`${AGENT}/${name}`), ...more };
-    const entry = { callId, messageId: `m-${callId}`, request };
-    this.calls.add(entry, this.tools.get(request.toolId), T0);
-  }
-
-  result(callId: string, more: Partial<AgentPayloads['agent.tool.result']> = {}, ids = IDS): void {
-    const payload = { call_id: callId, status: 'succeeded' as const, ...more };
-    this.calls.onResult(message('agent.tool.result', payload, ids), T0 + 5);
-  }
-
-  stream(
-    callId: string,
-    seq: number,
-    more: Partial<AgentPayloads['agent.tool.stream']> = {},
-    ids = IDS,
-  ): void {
-    const payload = {
-      call_id: callId,
-      seq,
-      channel: 'log' as StreamChannel,
-      data: { text: `t${seq}` },
-      ...more,
-    };
-    this.calls.onStream(message('agent.tool.stream', payload, ids));
-  }
-
-  ack(callId: string): void {
-    this.calls.onCancelAck(
-      message('agent.tool.cancel_ack', { call_id: callId, accepted: true }, IDS),
-    );
-  }
-
-  /** Since the last look, without `changed`. */
-  said(): string[] {
-    const all = this.effects.splice(0).filter(({ kind }) => kind !== 'changed');
-    return all.map((effect) => {
-      if (effect.kind === 'send') return effect.message.type;
-      if (effect.kind === 'audit') return effect.what;
-      if (effect.kind === 'progress') return `${effect.progress.channel}: ${effect.progress.text}`;
-      return effect.kind === 'settle' ? `${effect.callId} ${told(effect.outcome)}` : effect.kind;
-    });
-  }
-
-  outcome(): Extract<CallOutcome, { ok: false }> {
-    const found = this.effects.find((effect) => effect.kind === 'settle');
-    if (found?.kind !== 'settle' || found.outcome.ok) throw new Error('no failure');
-    return found.outcome;
-  }
-}
-
-function told(outcome: CallOutcome): string {
-  if (outcome.ok) return 'ok';
-  return `${outcome.code}${outcome.sent ? ' sent' : ''}${outcome.details.final ? ' final' : ''}`;
-}
+import { Desk, IDS, T0 } from '../../support/opensentience/call-desk.ts';
+import { AGENT, CANARY } from '../../support/opensentience/wire.ts';
 
 type CallState =
   'queued' | 'in-flight' | 'canceling' | 'timing out' | 'answered' | 'given up' | 'unknown';
@@ -180,9 +84,9 @@ const TABLE: Record<CallState, Record<Happening, readonly string[]>> = {
     stream: ['log: t1'],
     succeeded: ['c ok'],
     failed: ['c tool_failed sent final'],
-    canceled: ['c tool_failed sent final'],
-    'unreadable result': ['c tool_invalid_output sent final'],
-    'error reply': ['c tool_failed sent final'],
+    canceled: ['c tool_failed sent'],
+    'unreadable result': ['c tool_invalid_output sent'],
+    'error reply': ['c tool_failed sent'],
     cancel_ack: ['call.unasked_cancel_ack'],
     cancel: ['core.tool.cancel'],
     timeout: ['core.tool.cancel'],
@@ -195,8 +99,8 @@ const TABLE: Record<CallState, Record<Happening, readonly string[]>> = {
     succeeded: ['c ok'],
     failed: ['c tool_failed sent final'],
     canceled: ['c cancelled sent'],
-    'unreadable result': ['c tool_invalid_output sent final'],
-    'error reply': ['c tool_failed sent final'],
+    'unreadable result': ['c tool_invalid_output sent'],
+    'error reply': ['c tool_failed sent'],
     cancel_ack: ['call.cancel_ack'],
     cancel: [],
     timeout: [],
@@ -209,8 +113,8 @@ const TABLE: Record<CallState, Record<Happening, readonly string[]>> = {
     succeeded: ['c ok'],
     failed: ['c tool_failed sent final'],
     canceled: ['c tool_timeout sent'],
-    'unreadable result': ['c tool_invalid_output sent final'],
-    'error reply': ['c tool_failed sent final'],
+    'unreadable result': ['c tool_invalid_output sent'],
+    'error reply': ['c tool_failed sent'],
     cancel_ack: ['call.cancel_ack'],
     cancel: [],
     timeout: [],
@@ -415,111 +319,6 @@ describe('seed 004 §3.1: request_id, correlation_id and causation_id are echoed
       ]);
       expect(desk.said()).toContain('a ok');
     });
-});
-
-describe('seed 004 §4.3.3: what a result means', () => {
-  const failures: readonly [string, JsonMap | undefined, string][] = [
-    ['an error of the tool’s own', { code: 'notes.locked', message: '' }, 'tool_failed sent final'],
-    ['no error', undefined, 'tool_failed sent final'],
-    [
-      'one that may be asked again',
-      { code: 'notes.busy', message: '', retryable: true },
-      'tool_failed sent',
-    ],
-    [
-      'tool.invalid_input',
-      { code: 'tool.invalid_input', message: '' },
-      'tool_invalid_input sent final',
-    ],
-    ['tool.not_found', { code: 'tool.not_found', message: '' }, 'tool_not_found sent final'],
-    ['tool.timeout', { code: 'tool.timeout', message: '' }, 'tool_timeout sent final'],
-    [
-      'tool.output_too_large',
-      { code: 'tool.output_too_large', message: '' },
-      'payload_too_large sent final',
-    ],
-    ['tool.overloaded: not now', { code: 'tool.overloaded', message: '' }, 'rate_limited sent'],
-    [
-      'protocol.draining: not now',
-      { code: 'protocol.draining', message: '' },
-      'agent_unavailable sent',
-    ],
-    ['a code that is no code', { code: `Oh no ${CANARY}`, message: '' }, 'tool_failed sent final'],
-    ['a code that an object has', { code: 'constructor', message: '' }, 'tool_failed sent final'],
-  ];
-  for (const [what, error, expected] of failures)
-    it(`failed, ${what}: ${expected}`, () => {
-      const desk = new Desk();
-      desk.add('a');
-      desk.effects = [];
-      desk.result('a', { status: 'failed', ...(error && { error: error as never }) });
-      expect(told(desk.outcome())).toBe(expected);
-      expect(JSON.stringify(desk.effects)).not.toContain(CANARY);
-    });
-  it('the agent’s words are redacted and bounded', () => {
-    const desk = new Desk();
-    desk.add('a');
-    desk.effects = [];
-    desk.result('a', {
-      status: 'failed',
-      error: { code: 'notes.locked', message: `${CANARY} `.repeat(1_000) },
-    });
-    const { reason, agentCode } = desk.outcome().details;
-    expect(agentCode).toBe('notes.locked');
-    expect(reason).not.toContain(CANARY);
-    expect((reason as string).length).toBeLessThanOrEqual(2_000);
-  });
-  it('an error at the top level counts where the payload has none (§3.3)', () => {
-    const desk = new Desk();
-    desk.add('a');
-    desk.effects = [];
-    const payload = { call_id: 'a', status: 'failed' as const };
-    const error = { code: 'tool.overloaded', message: 'later' };
-    desk.calls.onResult(message('agent.tool.result', payload, { ...IDS, error }), T0);
-    expect(desk.outcome().code).toBe('rate_limited');
-  });
-  it('an output that breaks its schema or its limit is final: the tool has had its effect', () => {
-    for (const [more, output, code] of [
-      [{}, { n: 'one' }, 'tool_invalid_output'],
-      [{ maxOutputBytes: 10 }, { n: 1, text: 'xxxxxxxxx' }, 'payload_too_large'],
-    ] as const) {
-      const desk = new Desk();
-      desk.add('a', more);
-      desk.effects = [];
-      desk.result('a', { output });
-      expect(told(desk.outcome())).toBe(`${code} sent final`);
-      expect(desk.said()[0]).toBe('call.refused_output');
-    }
-  });
-  it('[I103] an output with a number that cannot be kept exactly is refused at its place', () => {
-    const desk = new Desk();
-    desk.add('a');
-    desk.effects = [];
-    desk.result('a', { output: { order: { id: NaN } } });
-    expect(told(desk.outcome())).toBe('tool_invalid_output sent final');
-    expect(desk.outcome()).toMatchObject({
-      details: {
-        pointer: '/order/id',
-        reason: expect.stringContaining('/order/id is a number that cannot be kept') as unknown,
-      },
-    });
-  });
-  it('[I103] an output with a member named __proto__ is refused', () => {
-    const desk = new Desk();
-    desk.add('a');
-    desk.effects = [];
-    desk.result('a', { output: JSON.parse('{"a":[{"__proto__":{}}]}') as JsonMap });
-    expect(desk.outcome()).toMatchObject({ details: { pointer: '/a/0/__proto__', final: true } });
-  });
-  it('§7.2: the output is redacted', () => {
-    const desk = new Desk();
-    desk.add('a');
-    desk.effects = [];
-    desk.result('a', { output: { text: `it is ${CANARY}` } });
-    expect(desk.effects[0]).toMatchObject({
-      outcome: { ok: true, output: { text: 'it is [REDACTED:canary]' } },
-    });
-  });
 });
 
 describe('metrics', () => {

@@ -82,6 +82,7 @@ export function callOf(
   return {
     toolId,
     input,
+    sideEffects: true,
     timeoutMs: 10_000,
     maxInputBytes: 100_000,
     maxOutputBytes: 100_000,

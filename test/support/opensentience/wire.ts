@@ -80,6 +80,7 @@ export function callOf(toolId: string, more: Partial<SessionCall> = {}): Session
   return {
     toolId,
     input: { n: 1 },
+    sideEffects: true,
     timeoutMs: 30_000,
     maxInputBytes: 10_000,
     maxOutputBytes: 100_000,
