@@ -79,7 +79,8 @@ function refundOrder(baseUrl: string): Tool {
       };
       return request(
         `${baseUrl}/orders/${encodeURIComponent(id)}/refunds`,
-        { method: 'POST', headers, body: JSON.stringify(body) },
+        // The request has arrived where it was sent to: what a redirect leads to says nothing of it.
+        { method: 'POST', headers, body: JSON.stringify(body), redirect: 'manual' },
         context,
       );
     },

@@ -1,9 +1,13 @@
 // The demo's shop and tools: what the effect ledger is shown against.
+import { once } from 'node:events';
 import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDemo, type Demo } from '../../src/demo/index.ts';
+import { orderTools } from '../../src/demo/order-tools.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Tool, ToolCallContext } from '../../src/ports/tools.ts';
 
@@ -97,6 +101,27 @@ describe('demo:orders.refund (architecture §5)', () => {
     const call = tool('demo:orders.refund').call(payment, context());
     await expect(call).rejects.toMatchObject({ sent: false });
     demo = await createDemo({ dataDir, logger });
+  });
+  it('a redirect is not followed: that nobody answers behind it does not say that nothing was sent', async () => {
+    let posts = 0;
+    const server = createServer((request, response) => {
+      posts++;
+      request.resume();
+      // Port 9 of this machine: nobody listens there.
+      response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const refund = orderTools(`http://127.0.0.1:${port}`).find(
+      ({ toolId }) => toolId === 'demo:orders.refund',
+    );
+    const thrown: unknown = await refund?.call(payment, context()).catch((error: unknown) => error);
+    server.close();
+    expect(posts).toBe(1);
+    expect(thrown).toMatchObject({ message: 'The orders service answered HTTP 307.' });
+    expect(thrown).not.toHaveProperty('sent');
+    expect(thrown).not.toHaveProperty('details');
   });
   it('the count survives a restart, and a line cut by a crash does not count', async () => {
     await tool('demo:orders.refund').call(payment, context());
