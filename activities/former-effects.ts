@@ -8,7 +8,7 @@ import type { FormerEffect } from '../src/ports/effects.ts';
 import type { LogRow } from '../src/ports/log.ts';
 import type { Tool } from '../src/ports/tools.ts';
 import type { CallToolInput } from './contract.ts';
-import { isAskedAbout } from './perform-effect.ts';
+import { familyOf, isAskedAbout } from './perform-effect.ts';
 import type { ActivityPorts } from './ports.ts';
 import { heldOutcome } from './recorded-call.ts';
 import { writeJson } from './transcript.ts';
@@ -40,7 +40,8 @@ export async function inheritEffects(
   const { calls, answers } = await readCalls(firstRows(ports, input, length), input);
   const former: FormerEffect[] = [];
   for (const { attempt, callId, argsHash, occurrence } of calls) {
-    const identity = { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
+    const place = { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
+    const identity = { ...place, ...familyOf(input.context) };
     const told = answers.get(callId);
     const state = told || attempt < own ? await stateOf(ports, input, told) : undefined;
     const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);

@@ -13,6 +13,7 @@ import { Context } from '@temporalio/activity';
 import { HostError } from '../src/rules/errors.ts';
 import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
+import { seriesOf } from '../src/rules/run-input.ts';
 import {
   INHERITED_EPOCH,
   type EffectClaim,
@@ -24,7 +25,7 @@ import {
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
 import { abortAfter, within } from '../src/system/time.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
-import type { CallToolInput } from './contract.ts';
+import type { CallToolInput, StepContext } from './contract.ts';
 import { failure } from './failures.ts';
 import type { ActivityPorts } from './ports.ts';
 import {
@@ -142,7 +143,14 @@ export async function recallEffect(effect: KnownEffect): Promise<EffectResult | 
 function identityOf({ context, call }: CallToolInput): EffectIdentity {
   const { tenant, runId, nodeId, visit } = context;
   const { toolId, argsHash, occurrence } = call;
-  return { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
+  return { tenant, runId, nodeId, visit, toolId, argsHash, occurrence, ...familyOf(context) };
+}
+
+/** Of a child run: whose calls its own are held against. */
+export function familyOf({ header, runId }: StepContext): Pick<EffectIdentity, 'family'> {
+  const { correlationId: rootRunId } = header;
+  const series = seriesOf(header, runId);
+  return series === runId && rootRunId === runId ? {} : { family: { rootRunId, series } };
 }
 
 function claimEffect(
@@ -152,6 +160,7 @@ function claimEffect(
   const options = {
     idempotent: tool?.idempotent === true,
     isHarmless: tool !== undefined && !isAskedAbout(tool),
+    hasLeftCalls: input.hasLeftCalls === true,
     leaseMs: EFFECT_LEASE_MS,
     force,
   };
@@ -161,7 +170,8 @@ function claimEffect(
 /** What a human must know before a new call is performed. */
 const STANDING = {
   attempt: 'An earlier attempt of this node called the tool otherwise, and that call may stand.',
-  doubt: 'It is not known whether an earlier call of this tool in this run happened.',
+  doubt:
+    'It is not known whether an earlier call of this tool in this run, or in one that it belongs to, happened.',
   result: 'The same call was made before and happened, but its result could not be used.',
 };
 /** What a human who leaves a doubt does not settle. */

@@ -106,6 +106,11 @@ export function endOtherwise(run: Run, ending: Ending): void {
   endRun(run, ending);
 }
 
+/** Calls of these tools may have happened, and nobody is asked about them any more: later calls are. */
+export function noteLeft({ state }: Run, tools: readonly string[]): void {
+  if (tools.length > 0) state.leftTools = [...new Set([...(state.leftTools ?? []), ...tools])];
+}
+
 /** Times that a back edge may still be taken (settings.maxLoopbackIterations). */
 export function loopsLeft(run: Run, edge: Pick<WorkflowEdge, 'id'>): number {
   return loopLimit(run) - (run.state.loops[edge.id] ?? 0);

@@ -161,6 +161,8 @@ export interface RunState {
   readonly interrupts: Record<string, Interrupt>;
   /** By childRunId; absent before the first. */
   children?: Record<string, OpenChild>;
+  /** Tools with effects of which a call was cut off, or left in doubt by a human. */
+  leftTools?: string[];
   /** The run's orchestrator: `turns` and what `dispatches` did of them, over the whole run. */
   orchestrator?: {
     readonly agentId: string;

@@ -18,7 +18,7 @@ import {
   type Asked,
   type Wanted,
 } from './child-runs.ts';
-import { nodeFailure, type Visit } from './context.ts';
+import { nodeFailure, noteLeft, type Visit } from './context.ts';
 import {
   endedInOutage,
   failureOf,
@@ -311,6 +311,7 @@ function inputOf(
     ...(resolution ? { resolution } : {}),
     ...(typeof approval === 'object' ? { approvedBy: approval.by } : {}),
     ...(work.visit.run.input.rehearsal ? { rehearsal: true } : {}),
+    ...(work.visit.run.state.leftTools?.includes(toolId) ? { hasLeftCalls: true } : {}),
     ...(sourceLength === undefined ? {} : { sourceLength }),
   };
 }
@@ -359,6 +360,8 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   call.rounds++;
   call.doubt = undefined;
   call.resolution = resolutionOf(value, doubt?.epoch);
+  if (call.resolution.kind === 'skip' && !doubt?.rehearsed)
+    noteLeft(placed.work.visit.run, [call.toolId]);
   await perform(placed);
 }
 

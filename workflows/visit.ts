@@ -1,7 +1,7 @@
 // A visit of a node, from node.started to its end: attempts, time limits and the closing of what an attempt left
 // open (architecture §4). Node retries are a loop here, not Temporal's: each attempt is in the log.
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
-import { closingsOf, type Ending as ClosingReason } from '../src/rules/endings.ts';
+import { closingsOf, cutCalls, type Ending as ClosingReason } from '../src/rules/endings.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { emissionKey } from '../src/rules/ids.ts';
 import { isJsonObject, type JsonObject } from '../src/rules/json.ts';
@@ -15,6 +15,7 @@ import {
   type Run,
   type NodeOutcome,
   type Visit,
+  noteLeft,
 } from './context.ts';
 import type { Frame, NodeError } from './frames.ts';
 import { emit, openItems } from './journal.ts';
@@ -193,6 +194,7 @@ async function outcomeOf(visit: Visit): Promise<NodeOutcome> {
 function closeAttempt(visit: Visit, reason: ClosingReason): void {
   const { run, frame } = visit;
   const left = openItems().filter((item) => item.type !== 'node.started');
+  noteLeft(run, cutCalls(left, frame.nodeId));
   for (const { type, payload, ...options } of closingsOf(left, reason, frame.nodeId))
     emit(type, payload, options);
   for (const standing of Object.values(run.state.interrupts))

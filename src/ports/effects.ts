@@ -10,6 +10,8 @@ export interface EffectIdentity {
   readonly toolId: string;
   readonly argsHash: string;
   readonly occurrence: number;
+  /** Of a child run: the root of its family, and its series (childSeriesOf). */
+  readonly family?: { readonly rootRunId: string; readonly series: string };
 }
 
 export type EffectState =
@@ -95,6 +97,8 @@ export interface ClaimOptions {
   readonly idempotent: boolean;
   /** A call under another key changes nothing: nothing stands in its way. */
   readonly isHarmless?: boolean;
+  /** A call of the tool was cut off in this run, or left in doubt by a human: it stands in the way wherever it was. */
+  readonly hasLeftCalls?: boolean;
   readonly leaseMs: number;
   readonly force?: HumanWord | undefined;
 }

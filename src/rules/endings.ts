@@ -100,6 +100,15 @@ function idsOf({ ids, unsent }: OpenItem): JsonObject {
   return Object.fromEntries(Object.entries(ids).filter(([name]) => name !== 'sideEffects'));
 }
 
+/** Tools of open calls of a node that may have changed something: when the node ends, nobody is asked about them. */
+export function cutCalls(open: readonly OpenItem[], nodeId: string): string[] {
+  return open.flatMap((item) => {
+    const { sideEffects, toolName } = idsOf(item);
+    const isCut = item.nodeId === nodeId && sideEffects === true && typeof toolName === 'string';
+    return isCut ? [toolName] : [];
+  });
+}
+
 /** An attempt that a pause cut has no event that ends it: the next one takes its place. */
 function isSameNode(item: OpenItem, { type, nodeId }: { type: string; nodeId?: string }): boolean {
   return item.type === type && item.nodeId === nodeId;

@@ -1,5 +1,5 @@
-// What stands in the way of a new call of a tool with effects (architecture §5): a call in doubt anywhere in the run, one that
-// happened without a result of use, one of an earlier attempt. A human is asked, and nothing is performed.
+// What stands in the way of a new call of a tool with effects (architecture §5): a call in doubt that nobody is asked about,
+// one that happened without a result of use, one of an earlier attempt. A human is asked, and nothing is performed.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { HostError } from '../../src/rules/errors.ts';
@@ -57,6 +57,7 @@ class Payer {
       },
       tools: [PAY],
       calledKey: 'agent.toolCalled|n/1/0/i0.t0.c0',
+      hasLeftCalls: true,
       ...(resolution ? { resolution } : {}),
     };
     const { output, events } = await runActivity(this.#rig, 'callTool', { input, tryNumber });

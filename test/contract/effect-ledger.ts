@@ -49,7 +49,7 @@ const PLACES = {
 } as const;
 type Place = keyof typeof PLACES;
 type Way = 'perform' | 'busy' | 'differs: attempt' | 'differs: doubt' | 'differs: result';
-/** What a new call finds in its way, as `Found` and by `Place`. */
+/** What a new call finds in its way, as `Found` and by `Place`, where a call was left before. */
 const WAYS: Record<Place, Record<Exclude<Found, 'none'>, Way>> = {
   'the same attempt': ways('differs: doubt', { 'done-without-result': 'differs: result' }),
   'the same attempt, in other words': ways('differs: doubt'),
@@ -66,9 +66,8 @@ const WAYS: Record<Place, Record<Exclude<Found, 'none'>, Way>> = {
   // Its claim is of a worker that is gone, or about to settle it.
   'an earlier visit': ways('differs: doubt', { claimed: 'busy' }),
   'an earlier visit, in other words': ways('differs: doubt', { claimed: 'busy' }),
-  // The node may be at work beside this one.
   'another node': ways('differs: doubt', { claimed: 'busy' }),
-  'another node, in other words': ways('differs: doubt'),
+  'another node, in other words': ways('differs: doubt', { claimed: 'busy' }),
 };
 /** In doubt as one word says, and else performed but for `more`. */
 function ways(
@@ -283,7 +282,9 @@ export function effectLedgerContract(stores: GivenStores): void {
         await given(stores(), identityOf(runId, before), found);
         const asked = identityOf(runId, { ...more, occurrence: 1 });
         const claim = (kind: Kind, options = {}): Promise<EffectClaim> =>
-          ledger().claim(asked, attempt, { ...OPTIONS[kind], leaseMs: LEASE_MS, ...options });
+          ledger().claim(asked, attempt, {
+            ...{ ...OPTIONS[kind], hasLeftCalls: true, leaseMs: LEASE_MS, ...options },
+          });
         const told = expected.startsWith('differs: ')
           ? { kind: 'differs', why: expected.slice('differs: '.length) }
           : { kind: expected };
@@ -298,8 +299,102 @@ export function effectLedgerContract(stores: GivenStores): void {
       },
     );
 
+    // [I34]
+    it.each(['an earlier visit', 'another node'] as const)(
+      'architecture §5 %s where somebody is asked, or at work, stands in nobody’s way',
+      async (place) => {
+        const other = { idempotent: false, leaseMs: LEASE_MS };
+        for (const found of ['in-doubt', 'claimed'] as const) {
+          const runId = await startedRun(stores());
+          const { before, attempt, ...more } = { visit: 1, ...PLACES[place] };
+          await given(stores(), identityOf(runId, before), found);
+          const asked = identityOf(runId, { ...more, occurrence: 1 });
+          expect(await ledger().claim(asked, attempt, other)).toMatchObject({ kind: 'perform' });
+        }
+      },
+    );
+
+    /** Of one family: two runs of a series, and one of another. */
+    async function relatives() {
+      const rootRunId = await startedRun(stores());
+      const member = async (name: string, over: Partial<EffectIdentity> = {}) =>
+        identityOf(await startedRun(stores()), {
+          ...{ family: { rootRunId, series: `${rootRunId} ${name}` }, ...over },
+        });
+      return {
+        first: await member('a'),
+        second: await member('a'),
+        third: await member('b'),
+      };
+    }
+    const close = async (runId: string): Promise<void> => {
+      const head = await headOf(stores(), runId);
+      await stores().log.append(
+        batchAfter(head, [entry(runId, 'terminal')], { status: 'cancelled', closed: true }),
+      );
+    };
+    const OTHER = { idempotent: false, leaseMs: LEASE_MS };
+
+    // [I99]
+    it.each([
+      ['done', 'done', 'differs'],
+      ['done-without-result', 'failed', 'differs'],
+      ['failed-final', 'failed', 'perform'],
+      ['in-doubt', 'in-doubt', 'differs'],
+      ['claimed', 'busy', 'differs'],
+      ['claimed, lease over', 'in-doubt', 'differs'],
+    ] as const)(
+      'architecture §5 a run of a series finds %s what the one before it called: %s, and another call of the tool: %s',
+      async (found, same, another) => {
+        const { first, second } = await relatives();
+        await given(stores(), first, found);
+        const asked = { ...second, argsHash: 'h2' };
+        expect(await ledger().claim(asked, 0, OTHER)).toMatchObject({ kind: another });
+        const claim = await ledger().claim(second, 0, OTHER);
+        expect(claim).toMatchObject({
+          kind: same,
+          ...(WITH_OUTCOME.has(found) ? { outcomeHash: 'sha256:outcome' } : {}),
+        });
+      },
+    );
+
+    it('architecture §5 who performs it again in the place of another run has it from then on', async () => {
+      const { first, second } = await relatives();
+      await given(stores(), first, 'in-doubt');
+      const doubt = await ledger().claim(second, 0, OTHER);
+      if (doubt.kind !== 'in-doubt') expect.fail(doubt.kind);
+      const force = { epoch: doubt.epoch };
+      expect(await ledger().claim(second, 0, { ...OTHER, force })).toMatchObject({
+        ...{ kind: 'perform', effectId: doubt.effectId },
+      });
+      expect(await ledger().ofRun(refTo(first.runId))).toEqual([]);
+      expect(await ledger().ofRun(refTo(second.runId))).toMatchObject([{ identity: second }]);
+    });
+
+    // [I99]
+    it('architecture §5 what a run of the family left in doubt is asked about once: when it has ended, and until a human has another call performed', async () => {
+      const { first, third } = await relatives();
+      await given(stores(), first, 'in-doubt');
+      const call = (occurrence: number, options = {}) =>
+        ledger().claim({ ...third, occurrence }, 0, { ...OTHER, ...options });
+      expect(await call(0)).toMatchObject({ kind: 'perform' });
+      await close(first.runId);
+      expect(await call(1)).toMatchObject({ kind: 'differs', why: 'doubt' });
+      expect(await call(1)).toMatchObject({ kind: 'differs', why: 'doubt' });
+      expect(await call(1, { force: {} })).toMatchObject({ kind: 'perform' });
+      expect(await call(2)).toMatchObject({ kind: 'perform' });
+    });
+
+    // [I99]
+    it('architecture §5 what a run of the family that has ended still claims is waited for', async () => {
+      const { first, third } = await relatives();
+      await given(stores(), first, 'claimed');
+      await close(first.runId);
+      expect(await ledger().claim(third, 0, OTHER)).toMatchObject({ kind: 'busy' });
+    });
+
     it('architecture §5 another tool, and the same one of another run, stand in nobody’s way', async () => {
-      const other = { idempotent: false, leaseMs: LEASE_MS };
+      const other = { idempotent: false, hasLeftCalls: true, leaseMs: LEASE_MS };
       const runId = await startedRun(stores());
       await given(stores(), identityOf(runId), 'in-doubt');
       for (const call of [

@@ -39,6 +39,8 @@ interface EffectRecord {
   readonly effect_id: string;
   readonly tenant_id: string;
   readonly run_id: string;
+  readonly root_run_id: string;
+  readonly series: string;
   readonly node_id: string;
   readonly visit: number;
   readonly tool_id: string;
@@ -51,12 +53,17 @@ interface EffectRecord {
   readonly lease_until_ms: number;
   readonly outcome_hash: string | null;
 }
-const COLUMNS = `effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state, idempotent,
-  epoch, lease_until_ms, outcome_hash`;
+const COLUMNS = `effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence, attempt,
+  state, idempotent, epoch, lease_until_ms, outcome_hash`;
+
+function familyOf({ family, runId }: EffectIdentity): Required<EffectIdentity>['family'] {
+  return family ?? { rootRunId: runId, series: runId };
+}
 
 function effectIdOf(identity: EffectIdentity): string {
-  const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
-  return `eff-${sha256Hex(canonicalJson([tenant, runId, nodeId, visit, toolId, argsHash, occurrence]))}`;
+  const { tenant, nodeId, visit, toolId, argsHash, occurrence } = identity;
+  const { series } = familyOf(identity);
+  return `eff-${sha256Hex(canonicalJson([tenant, series, nodeId, visit, toolId, argsHash, occurrence]))}`;
 }
 
 /** What was asked for is kept as a keyed digest where it is somebody's: nobody can try what it is of. */
@@ -125,6 +132,7 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   if (stands) return stands;
   const { attempt, options } = ask;
   const { idempotent } = options;
+  if (options.force !== undefined) await noteTold(tx, identity);
   const epoch = wordEpoch(options) + 1;
   const claimed = { identity, attempt, state: 'claimed', epoch, idempotent } as const;
   if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
@@ -161,11 +169,13 @@ interface NewEffect {
 async function insert(tx: Transaction, effect: NewEffect): Promise<boolean> {
   const { identity, attempt, state, idempotent, epoch, leaseMs, outcomeHash = null } = effect;
   const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
-  const named = [tenant, runId, nodeId, visit, toolId, argsHash, occurrence];
+  const { rootRunId, series } = familyOf(identity);
+  const named = [tenant, runId, rootRunId, series, nodeId, visit, toolId, argsHash, occurrence];
   const inserted = await tx.query(
-    `INSERT INTO effects (effect_id, tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence, attempt, state,
-       idempotent, epoch, lease_until_ms, outcome_hash, created_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, openwop_now_ms() + $13::bigint, $14, openwop_now_ms())
+    `INSERT INTO effects (effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence,
+       attempt, state, idempotent, epoch, lease_until_ms, outcome_hash, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, openwop_now_ms() + $15::bigint, $16,
+       openwop_now_ms())
      ON CONFLICT DO NOTHING RETURNING 1`,
     [effectIdOf(identity), ...named, attempt, state, idempotent, epoch, leaseMs, outcomeHash],
   );
@@ -216,7 +226,7 @@ async function recallFound(tx: Transaction, found: Found): Promise<EffectRecall 
 
 async function claimFound(
   tx: Transaction,
-  { attempt, options }: Ask,
+  { identity, attempt, options }: Ask,
   found: Found,
 ): Promise<EffectClaim> {
   const isSameKey = found.epoch > INHERITED_EPOCH;
@@ -232,7 +242,8 @@ async function claimFound(
   const inDoubt = isUnknown && !isForced;
   const epoch = Math.max(found.epoch, wordEpoch(options)) + 1;
   const { idempotent, leaseMs } = options;
-  return claimAgain(tx, found, { attempt, idempotent, leaseMs, inDoubt, epoch });
+  const { runId } = identity;
+  return claimAgain(tx, found, { runId, attempt, idempotent, leaseMs, inDoubt, epoch });
 }
 
 /** What a fork inherits is its source's doubt: a word may name the epoch that it has there. */
@@ -250,33 +261,46 @@ async function claimAgain(
   tx: Transaction,
   { effect_id: effectId }: EffectRecord,
   claimed: Pick<NewEffect, 'attempt' | 'idempotent' | 'leaseMs' | 'epoch'> & {
+    readonly runId: string;
     readonly inDoubt: boolean;
   },
 ): Promise<EffectClaim> {
-  const { attempt, idempotent, leaseMs, epoch, inDoubt } = claimed;
+  const { runId, attempt, idempotent, leaseMs, epoch, inDoubt } = claimed;
   await tx.query(
     `UPDATE effects SET state = 'claimed', epoch = $4, attempt = $2, outcome_hash = NULL, idempotent = $5,
-       lease_until_ms = openwop_now_ms() + $3::bigint
+       run_id = $6, lease_until_ms = openwop_now_ms() + $3::bigint
      WHERE effect_id = $1`,
-    [effectId, attempt, leaseMs, epoch, idempotent],
+    [effectId, attempt, leaseMs, epoch, idempotent, runId],
   );
   return { kind: 'perform', effectId, epoch, inDoubt };
 }
 
-// $1 tenant, $2 run, $3 tool, $4 node, $5 visit, $6 attempt, $7 arguments, $8 the new row, which another claimer may have
-// inserted meanwhile. A doubt counts wherever in the run it is. A claim with a running lease is of an earlier visit, whose
-// worker has gone, or of a node beside this one: where that makes the same call, its end is waited for. What is done counts
-// in its visit.
+/** It may have happened. */
+const IS_DOUBT =
+  "(state = 'in-doubt' OR (state = 'claimed' AND lease_until_ms <= openwop_now_ms()))";
+
+// $1 tenant, $2 root, $3 tool, $4 series, $5 node, $6 visit, $7 run, $8 attempt, $9 arguments, $10 the new row, which another
+// claimer may have inserted meanwhile, $11 after a cut. In its own place each doubt counts, and what an earlier attempt did,
+// or may have done. Elsewhere a doubt counts that nobody is asked about: what was cut off in the run, and what a child run
+// left that has ended. A claim there with a running lease is of a worker that has gone, or is about to settle it.
 const STANDING_SQL = `
   SELECT why, lease_until_ms FROM (
     SELECT lease_until_ms, CASE
-        WHEN state = 'in-doubt' OR (state = 'claimed' AND lease_until_ms <= openwop_now_ms()) THEN 'doubt'
-        WHEN node_id = $4 AND visit = $5 THEN CASE
-          WHEN state = 'done-without-result' AND args_hash = $7 THEN 'result'
-          WHEN state IN ('done', 'done-without-result', 'claimed') AND attempt < $6 THEN 'attempt' END
-        WHEN state = 'claimed' AND (args_hash = $7 OR (node_id = $4 AND visit < $5)) THEN 'busy'
+        WHEN series = $4 AND node_id = $5 AND visit = $6 THEN CASE
+          WHEN ${IS_DOUBT} THEN 'doubt'
+          WHEN state = 'done-without-result' AND args_hash = $9 THEN 'result'
+          WHEN state IN ('done', 'done-without-result', 'claimed') AND (run_id <> $7 OR attempt < $8)
+            THEN 'attempt' END
+        WHEN is_told OR state NOT IN ('in-doubt', 'claimed') THEN NULL
+        WHEN run_id = $7 AND NOT $11::boolean THEN NULL
+        WHEN run_id <> $7 AND NOT EXISTS (
+            SELECT 1 FROM run_heads h WHERE h.run_id = effects.run_id AND h.closed) THEN NULL
+        WHEN ${IS_DOUBT} THEN 'doubt'
+        ELSE 'busy'
       END AS why
-    FROM effects WHERE tenant_id = $1 AND run_id = $2 AND tool_id = $3 AND effect_id <> $8
+    FROM effects WHERE tenant_id = $1 AND tool_id = $3 AND effect_id <> $10 AND (
+        (series = $4 AND node_id = $5 AND visit = $6)
+        OR (root_run_id = $2 AND state IN ('in-doubt', 'claimed')))
   ) AS standing
   WHERE why IS NOT NULL
   ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), lease_until_ms DESC LIMIT 1`;
@@ -293,14 +317,27 @@ async function standsInTheWay(
 ): Promise<Extract<EffectClaim, { kind: 'differs' | 'busy' }> | undefined> {
   if (options.isHarmless || options.force !== undefined) return undefined;
   const { tenant, runId, toolId, nodeId, visit, argsHash } = identity;
+  const { rootRunId, series } = familyOf(identity);
   const effectId = effectIdOf(identity);
-  const asked = [tenant, runId, toolId, nodeId, visit, attempt, argsHash, effectId];
-  const [found] = await tx.query<Standing>(STANDING_SQL, asked);
+  const [found] = await tx.query<Standing>(STANDING_SQL, [
+    ...[tenant, rootRunId, toolId, series, nodeId, visit],
+    ...[runId, attempt, argsHash, effectId, options.hasLeftCalls === true],
+  ]);
   if (!found) return undefined;
   const { why, lease_until_ms: leaseUntilMs } = found;
   return why === 'busy'
     ? { kind: 'busy', effectId, leaseUntilMs }
     : { kind: 'differs', effectId, why };
+}
+
+/** A human has this call performed in spite of them: no later one is asked about for their sake elsewhere. */
+async function noteTold(tx: Transaction, identity: EffectIdentity): Promise<void> {
+  await tx.query(
+    `UPDATE effects SET is_told = true
+     WHERE tenant_id = $1 AND root_run_id = $2 AND tool_id = $3 AND state IN ('in-doubt', 'claimed') AND ${IS_DOUBT}
+       AND NOT is_told`,
+    [identity.tenant, familyOf(identity).rootRunId, identity.toolId],
+  );
 }
 
 function effectOf(record: EffectRecord): EffectRow {
@@ -314,6 +351,9 @@ function effectOf(record: EffectRecord): EffectRow {
       toolId: record.tool_id,
       argsHash: record.args_hash,
       occurrence: record.occurrence,
+      ...(record.series === record.run_id
+        ? {}
+        : { family: { rootRunId: record.root_run_id, series: record.series } }),
     },
     attempt: record.attempt,
     state: record.state,

@@ -383,7 +383,11 @@ CREATE INDEX idempotency_records_age ON idempotency_records (created_at_ms);
 CREATE TABLE effects (
   effect_id text PRIMARY KEY,
   tenant_id text NOT NULL,
+  -- Who claimed it last.
   run_id text NOT NULL,
+  root_run_id text NOT NULL,
+  -- The run, or of a child all that stand in its place over the attempts of its node.
+  series text NOT NULL,
   node_id text NOT NULL,
   visit integer NOT NULL,
   tool_id text NOT NULL,
@@ -394,12 +398,17 @@ CREATE TABLE effects (
     CHECK (state IN ('claimed', 'done', 'done-without-result', 'failed-before-send', 'failed-final', 'in-doubt')),
   -- What its tool said when the effect was claimed last.
   idempotent boolean NOT NULL,
+  -- A human had another call performed, and knew that it is not known what became of this one.
+  is_told boolean NOT NULL DEFAULT false,
   epoch integer NOT NULL,
   lease_until_ms bigint NOT NULL,
   outcome_hash text,
   created_at_ms bigint NOT NULL,
-  CONSTRAINT effects_identity UNIQUE (tenant_id, run_id, node_id, visit, tool_id, args_hash, occurrence)
+  CONSTRAINT effects_identity UNIQUE (tenant_id, series, node_id, visit, tool_id, args_hash, occurrence)
 );
+CREATE INDEX effects_of_run ON effects (run_id);
+-- What may stand in the way of other calls of a family.
+CREATE INDEX effects_open ON effects (tenant_id, root_run_id, tool_id) WHERE state IN ('in-doubt', 'claimed');
 
 -- ====== values by hash ======
 

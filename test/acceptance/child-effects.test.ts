@@ -1,0 +1,139 @@
+// Effects of child runs (architecture §5), on a real host: a node that is tried again starts its child again, and what the child
+// before performed, or may have performed, is not performed again silently.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
+import type { Tool } from '../../src/ports/tools.ts';
+import { agentNode, definition, node } from '../support/definitions.ts';
+import { startTestHost, type TestHost } from '../support/host.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { paced } from '../support/machine.ts';
+import { writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { runRef } from '../support/run-ref.ts';
+
+const CLERK = 'local.effects.clerk';
+const BOSS = 'local.effects.boss';
+const PAY = 'tests:pay';
+const retry = { maxAttempts: 2, initialDelayMs: 1 };
+/** Its agent has another one pay, then says nothing of use, and is asked once more. */
+const ASKED_TWICE = definition('asked-twice', [agentNode('boss', BOSS, { settings: { retry } })]);
+const PAYS = definition('pays', [agentNode('pay', CLERK)]);
+/** Its child is cut off while it pays, and started once more. */
+const CUT = definition('cut', [
+  node('sub', 'core.subWorkflow', {
+    config: { workflowId: PAYS.id },
+    settings: { timeoutMs: paced(4_000), retry },
+  }),
+]);
+
+/** What was paid outside. */
+const paid: JsonValue[] = [];
+let behave: (signal: AbortSignal) => Promise<JsonValue>;
+const tool: Tool = {
+  toolId: PAY,
+  description: 'Pays.',
+  inputSchema: { type: 'object', properties: { amount: { type: 'number' } } },
+  outputSchema: { type: 'object' },
+  idempotent: false,
+  timeoutMs: paced(30_000),
+  transport: 'native',
+  safetyTier: 'write',
+  call: async (input, { signal }) => {
+    paid.push((input as JsonObject).amount ?? null);
+    return behave(signal);
+  },
+};
+
+let host: TestHost;
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'openwop-effects-'));
+  for (const workflow of [ASKED_TWICE, PAYS, CUT]) await writeDefinition(folder, workflow);
+  const agent = (agentId: string, toolId: string) => ({
+    manifest: {
+      ...{ agentId, persona: agentId, modelClass: 'general' as const },
+      ...{ systemPrompt: 'See to it.', toolAllowlist: [toolId] },
+    },
+    packName: 'local.effects',
+    packVersion: '1.0.0',
+    systemPrompt: 'See to it.',
+  });
+  host = await startTestHost({
+    fixturesDir: folder,
+    builtIn: {
+      tools: [tool],
+      agents: [agent(CLERK, PAY), agent(BOSS, `agent:${CLERK}`)],
+      scripts: {
+        [CLERK]: {
+          turns: [
+            { calls: [{ toolId: PAY, arguments: { amount: 10 } }] },
+            { final: { decision: 'paid', confidence: 1 } },
+          ],
+        },
+        [BOSS]: {
+          turns: [{ calls: [{ toolId: `agent:${CLERK}`, arguments: {} }] }, { raw: 'no decision' }],
+        },
+      },
+    },
+  });
+});
+afterAll(async () => {
+  await host?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  paid.length = 0;
+});
+
+const ended = ({ status }: { status: string }) =>
+  ['completed', 'failed', 'cancelled'].includes(status);
+const rowsOf = (runId: string) => host.stores.log.read(runRef(runId), { after: -1, limit: 10_000 });
+
+/** The child runs of a run that has ended, in their order. */
+async function childrenOf(runId: string): Promise<string[]> {
+  const rows = await rowsOf(runId);
+  return rows
+    .filter(({ type }) => type === 'node.dispatched')
+    .map(({ payload }) => (JSON.parse(payload) as { childRunId: string }).childRunId);
+}
+
+async function toEnd(workflowId: string) {
+  const runId = await host.startRun({ workflowId });
+  const { status } = await host.waitFor(runId, ended);
+  const children = await childrenOf(runId);
+  expect(children).toHaveLength(2);
+  for (const child of children) await host.waitFor(child, ended);
+  await checkInvariants(host, [runId, ...children]);
+  return { status, children };
+}
+
+describe('a child run that a later attempt starts in the place of another', () => {
+  it('[I99] is told what that one’s call came to, and pays nothing', async () => {
+    behave = async () => ({ receipt: paid.length });
+    const { status, children } = await toEnd(ASKED_TWICE.id);
+    expect([status, paid]).toEqual(['failed', [10]]);
+    const outcomes = await Promise.all(
+      children.map(async (child) => {
+        const row = (await rowsOf(child)).find(({ type }) => type === 'agent.toolReturned');
+        return (JSON.parse(row?.payload ?? '{}') as JsonObject).outcome;
+      }),
+    );
+    expect(outcomes).toEqual([{ receipt: 1 }, { receipt: 1 }]);
+  });
+
+  it('[I99] asks where that one was cut off while it paid', async () => {
+    behave = (signal) =>
+      new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('aborted'))),
+      );
+    const { status, children } = await toEnd(CUT.id);
+    expect([status, paid]).toEqual(['failed', [10]]);
+    const [, again = ''] = children;
+    const asked = (await rowsOf(again)).filter(({ type }) => type === 'interrupt.requested');
+    expect(asked.map(({ payload }) => JSON.parse(payload) as JsonObject)).toMatchObject([
+      { data: { artifactType: 'effect-in-doubt' } },
+    ]);
+  });
+});
