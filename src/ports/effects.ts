@@ -50,7 +50,7 @@ export type EffectClaim =
     }
   | { readonly kind: 'done'; readonly effectId: string; readonly outcomeHash: string }
   | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
-  /** Claimed, lease still running elsewhere, or the same call is under way at another node or visit: try later. */
+  /** Claimed, lease still running elsewhere, or a call is under way at another node or visit: try again at that time. */
   | { readonly kind: 'busy'; readonly effectId: string; readonly leaseUntilMs: number }
   /** The lease ran out without a word: it may have happened. A human's word about it names its epoch. */
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }

@@ -279,12 +279,14 @@ async function claimAgain(
 const IS_DOUBT =
   "(state = 'in-doubt' OR (state = 'claimed' AND lease_until_ms <= openwop_now_ms()))";
 
+/** ms after which a call looks again whether the one that it waits for, at another node or visit, has ended. */
+const WAIT_MS = 1_000;
 // $1 tenant, $2 root, $3 tool, $4 series, $5 node, $6 visit, $7 run, $8 attempt, $9 arguments, $10 the new row, which another
-// claimer may have inserted meanwhile, $11 after a cut. In its own place each doubt counts, and what an earlier attempt did,
+// claimer may have inserted meanwhile, $11 calls were left. In its own place each doubt counts, and what an earlier attempt did,
 // or may have done. Elsewhere a doubt counts that nobody is asked about: what was cut off in the run, and what a child run
 // left that has ended. A claim there with a running lease is of a worker that has gone, or is about to settle it.
 const STANDING_SQL = `
-  SELECT why, lease_until_ms FROM (
+  SELECT why, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
     SELECT lease_until_ms, CASE
         WHEN series = $4 AND node_id = $5 AND visit = $6 THEN CASE
           WHEN ${IS_DOUBT} THEN 'doubt'
@@ -303,11 +305,11 @@ const STANDING_SQL = `
         OR (root_run_id = $2 AND state IN ('in-doubt', 'claimed')))
   ) AS standing
   WHERE why IS NOT NULL
-  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), lease_until_ms DESC LIMIT 1`;
+  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why) LIMIT 1`;
 
 interface Standing {
   readonly why: 'doubt' | 'result' | 'attempt' | 'busy';
-  readonly lease_until_ms: number;
+  readonly wait_until_ms: number;
 }
 
 /** What keeps a new call of a tool with effects from being performed: a human must know of it, or it is about to end. */
@@ -324,7 +326,7 @@ async function standsInTheWay(
     ...[runId, attempt, argsHash, effectId, options.hasLeftCalls === true],
   ]);
   if (!found) return undefined;
-  const { why, lease_until_ms: leaseUntilMs } = found;
+  const { why, wait_until_ms: leaseUntilMs } = found;
   return why === 'busy'
     ? { kind: 'busy', effectId, leaseUntilMs }
     : { kind: 'differs', effectId, why };
