@@ -1,6 +1,7 @@
 // What a fork's log says of effects that its source performed (architecture §5, §6). The fork's ledger knows them by then, so
-// that a later attempt of the same visit repeats none of them silently.
+// that neither this attempt of the visit nor a later one repeats any of them silently.
 import { HostError } from '../src/rules/errors.ts';
+import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
 import { eventRow } from '../src/rules/events.ts';
 import { digestOf } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
@@ -13,6 +14,8 @@ import type { ActivityPorts } from './ports.ts';
 import { heldOutcome } from './recorded-call.ts';
 import { writeJson } from './transcript.ts';
 
+/** What is read of a log. */
+const PARTS = new Set<string>(['node-starts', 'call', 'return', 'wait-opens', 'wait-ends']);
 /** Rows read at once. */
 const PAGE_ROWS = 1_000;
 /** It happened, but what came of it was of no use. Behind any other error it did not: another call repeats nothing. */
@@ -23,12 +26,14 @@ interface Call {
   readonly callId: string;
   readonly argsHash: string;
   readonly occurrence: number;
+  /** As the entry says: of a rehearsal it says nothing, since nothing was performed. */
+  readonly sideEffects: boolean;
 }
 
 /**
  * Notes for the ledger what this visit got of this tool within the first `length` rows of the fork's own log: done, done in
- * vain, or in doubt where a call of an earlier attempt has no answer of its own. Those of this attempt are begun again, and
- * so is a doubtful one of a tool that nobody is asked about.
+ * vain, or in doubt where a call has no answer of its own. Of this attempt those are begun again that a human had not let be
+ * made yet, or that change nothing; and so is a doubtful one of a tool that nobody is asked about.
  */
 export async function inheritEffects(
   ports: ActivityPorts,
@@ -37,13 +42,14 @@ export async function inheritEffects(
 ): Promise<void> {
   const { tenant, runId, nodeId, visit, attempt: own } = input.context;
   const { toolId } = input.call;
-  const { calls, answers } = await readCalls(firstRows(ports, input, length), input);
+  const { calls, answers, unsent } = await readCalls(firstRows(ports, input, length), input);
   const former: FormerEffect[] = [];
-  for (const { attempt, callId, argsHash, occurrence } of calls) {
+  for (const { attempt, callId, argsHash, occurrence, sideEffects } of calls) {
     const place = { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
     const identity = { ...place, ...familyOf(input.context) };
     const told = answers.get(callId);
-    const state = told || attempt < own ? await stateOf(ports, input, told) : undefined;
+    const mayBeMade = attempt < own || (sideEffects && !unsent.has(callId));
+    const state = told || mayBeMade ? await stateOf(ports, input, told) : undefined;
     const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
     if (state && !isRepeatable) former.push({ identity, attempt, ...state });
   }
@@ -54,6 +60,8 @@ interface Calls {
   readonly calls: readonly Call[];
   /** By callId. */
   readonly answers: ReadonlyMap<string, JsonObject>;
+  /** Ids of calls that a human is asked about, and has not let be made. */
+  readonly unsent: ReadonlySet<unknown>;
 }
 
 /** Calls of the tool in this visit of the node. */
@@ -64,11 +72,13 @@ async function readCalls(
   const calls: Call[] = [];
   const answers = new Map<string, JsonObject>();
   const at = { visit: 0, attempt: 0 };
+  let open: readonly OpenItem[] = [];
   for await (const row of rows) {
     if (row.nodeId !== nodeId) continue;
     const { part } = eventRow(row.type);
-    if (part !== 'node-starts' && part !== 'call' && part !== 'return') continue;
+    if (part === undefined || !PARTS.has(part)) continue;
     const payload = JSON.parse(row.payload) as JsonObject;
+    open = trackOpen(open, { type: row.type, key: row.key, nodeId, payload });
     if (part === 'node-starts') {
       at.attempt = Number(payload.attempt);
       // Each visit begins with its first attempt.
@@ -79,14 +89,19 @@ async function readCalls(
       else if (!row.key.startsWith(`${row.type}|`)) answers.set(payload.callId as string, payload);
     }
   }
-  return { calls, answers };
+  const unsent = open.filter((item) => item.unsent !== undefined).map(({ ids }) => ids.callId);
+  return { calls, answers, unsent: new Set(unsent) };
 }
 
 /** The n-th equal one of its attempt. */
 function callOf(payload: JsonObject, attempt: number, before: readonly Call[]): Call {
   const argsHash = digestOf(canonicalJson(payload.inputs ?? null));
   const equal = before.filter((call) => call.attempt === attempt && call.argsHash === argsHash);
-  return { attempt, callId: payload.callId as string, argsHash, occurrence: equal.length };
+  const { callId, sideEffects } = payload;
+  return {
+    ...{ attempt, callId: callId as string, argsHash, occurrence: equal.length },
+    sideEffects: sideEffects === true,
+  };
 }
 
 /** The host writes them soon: service_unavailable until then. */

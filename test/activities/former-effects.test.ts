@@ -35,12 +35,16 @@ interface Prefix {
   /** The code of the node closed it. */
   readonly isClosing?: boolean;
   readonly visit?: number;
+  /** What its entry says beside its ids. */
+  readonly says?: JsonObject;
+  /** A human was asked whether it may be made, and said so. */
+  readonly approval?: 'asked' | 'accept' | 'reject';
 }
 
 /** A branch whose log has one call of the node's first attempt; returns what a call of `attempt` comes to. */
 async function callIn(
   rig: Rig,
-  { answer, isClosing, visit = 1 }: Prefix,
+  { answer, isClosing, visit = 1, says = {}, approval }: Prefix,
   attempt: number,
 ): Promise<unknown> {
   const { runId } = rig;
@@ -52,7 +56,20 @@ async function callIn(
   const key = isClosing ? emissionKey('agent.toolReturned', at) : 'n/1/0/i0.t0.c0.call#0';
   const rows = [
     told('node.started', emissionKey('node.started', { ...at, step: 'node' }), { attempt: 0 }),
-    told('agent.toolCalled', emissionKey('agent.toolCalled', at), { ...called, inputs: ARGUMENTS }),
+    told('agent.toolCalled', emissionKey('agent.toolCalled', at), {
+      ...{ ...called, inputs: ARGUMENTS },
+      ...says,
+    }),
+    ...(approval
+      ? [told('node.suspended', 'asked', { interruptId: 'i-1', callId: 'call-0' })]
+      : []),
+    ...(approval && approval !== 'asked'
+      ? [
+          told('interrupt.resolved', 'resolved', {
+            ...{ interruptId: 'i-1', resumeValue: { action: approval } },
+          }),
+        ]
+      : []),
     ...(answer ? [told('agent.toolReturned', key, { ...called, ...answer })] : []),
   ];
   await stores.log.append(batchAfter(await headOf(stores, runId), rows));
@@ -107,8 +124,22 @@ describe('architecture §5: of a later attempt of a branch', () => {
     expect(performed).toBe(count);
   });
 
-  test('one that was under way in this very attempt is begun again', async () => {
-    expect(await callIn(await rigOf(), {}, 0)).toMatchObject(RETURNED);
-    expect(performed).toBe(1);
+  // [I91]
+  test.each([
+    ['it may have been made', { says: { sideEffects: true } }, { kind: 'in-doubt' }],
+    ['it changes nothing, or was rehearsed', {}, RETURNED],
+    [
+      'a human is asked whether it may be made',
+      { says: { sideEffects: true }, approval: 'asked' },
+      RETURNED,
+    ],
+    [
+      'a human has let it be made',
+      { says: { sideEffects: true }, approval: 'accept' },
+      { kind: 'in-doubt' },
+    ],
+  ] as const)('one that was under way in this very attempt: %s', async (_what, prefix, output) => {
+    expect(await callIn(await rigOf(), prefix, 0)).toMatchObject(output);
+    expect(performed).toBe(output === RETURNED ? 1 : 0);
   });
 });

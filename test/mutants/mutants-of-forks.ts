@@ -39,6 +39,15 @@ export const OF_FORKS: readonly Row[] = [
     ['test/acceptance/fork-effects.test.ts', 'the same call of a later attempt'],
   ],
   [
+    91,
+    [
+      'activities/former-effects.ts',
+      'attempt < own || (sideEffects &&',
+      'attempt < own && (sideEffects &&',
+    ],
+    ['test/activities/former-effects.test.ts', 'in this very attempt'],
+  ],
+  [
     92,
     [
       'src/runs/recorded-children.ts',
