@@ -130,12 +130,14 @@ function failureOf(ports: GuardPorts, error: unknown): ApplicationFailure {
   const code = codeOf(error);
   const { activityType, workflowExecution, attempt } = Context.current().info;
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const { message: cause } = ((error as Partial<Error> | null)?.cause ?? {}) as Partial<Error>;
   ports.logger.warn('An activity failed.', {
     activity: activityType,
     runId: workflowExecution?.workflowId,
     try: attempt,
     code: code ?? 'internal_error',
     error: ports.redactor.text(text),
+    ...(cause === undefined ? {} : { cause: ports.redactor.text(cause) }),
   });
   if (!code) return failure('internal_error');
   const { message, details } = error as { message?: string; details?: Record<string, unknown> };

@@ -88,6 +88,8 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-function faultsOf({ details, message }: HostError): readonly string[] {
+function faultsOf({ details, message, cause }: HostError): readonly string[] {
+  // What a statement at the start was refused with holds no values of runs.
+  if (details?.sqlState !== undefined) return [`${message} ${(cause as Error).message}`];
   return Array.isArray(details?.faults) ? (details.faults as string[]) : [message];
 }

@@ -92,6 +92,8 @@ function sendError(response: Response, error: unknown, logger: Logger): void {
       error: error instanceof Error ? (error.stack ?? error.message) : typeof error,
     });
   }
+  if (envelope.details?.sqlState !== undefined)
+    logger.warn('the database refused a request', { error });
   if (response.headersSent) {
     // The answer has begun; the client must see that it is not whole.
     response.destroy();

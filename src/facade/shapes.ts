@@ -349,6 +349,7 @@ const INLINE: JsonObject = {
       temporal: text,
       engine: text,
       database: text,
+      sqlState: text,
       worker: { enum: ['ok', 'waits-for-store', 'waits-for-temporal'] },
       keys: { const: 'missing' },
       projection: {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/create-activities.ts';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { LOST_TRIES, OWN_TRIES } from '../../activities/tries.ts';
+import { databaseError } from '../../src/adapters/postgres/db.ts';
 import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
 import { agentTaskQueue } from '../../src/rules/run-input.ts';
 import { digestOf } from '../../src/rules/ids.ts';
@@ -56,13 +57,13 @@ function tryBehind(tries: Tries, { lost = 0, left = 30_000, taskQueue = 'openwop
 class Outage {
   /** Times that it still fails. */
   left = 0;
-  readonly #code: ErrorCode;
-  constructor(code: ErrorCode = 'service_unavailable') {
-    this.#code = code;
+  readonly #error: Error;
+  constructor(what: ErrorCode | Error = 'service_unavailable') {
+    this.#error = what instanceof Error ? what : new HostError(what, { part: 'database' });
   }
 
   fail(): void {
-    if (this.left-- > 0) throw new HostError(this.#code, { part: 'database' });
+    if (this.left-- > 0) throw this.#error;
   }
 
   of(whole: Stores): Stores {
@@ -295,8 +296,11 @@ describe('an outage is no fact of a run [I98]', () => {
 });
 
 describe('what may have happened is asked about [I99]', () => {
-  test('an answer that cannot be stored is kept until it can', async () => {
-    const outage = new Outage();
+  test.each([
+    ['does not answer', new HostError('service_unavailable')],
+    ['has a damaged page', databaseError({ code: 'XX001', message: 'invalid page in block 7' })],
+  ])('an answer that a store which %s cannot take is kept until it can', async (_what, error) => {
+    const outage = new Outage(error);
     let paid = 0;
     const pay = async (): Promise<JsonValue> => {
       return { paid: ++paid };

@@ -11,6 +11,7 @@ import { createSubjectKeys } from '../../src/adapters/postgres/subject-keys.ts';
 import { createExpirer } from '../../src/log/expirer.ts';
 import { createRounds } from '../../src/log/rounds.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import { sha256Hex } from '../../src/rules/ids.ts';
 import { startLeftCohorts } from '../../src/runs/cohorts.ts';
 import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -26,7 +27,9 @@ const KEY = { id: 'k', key: new Uint8Array(32) };
 const AWAY = new HostError('service_unavailable');
 
 // [I97]
-describe.each(await databaseTwins())('one row on %s', (_name, database) => {
+describe.each(await databaseTwins())('one row on %s', (name, database) => {
+  /** By several connections. */
+  const isShared = name === 'PostgreSQL';
   let db: Db;
   let close: () => Promise<void>;
   let stores: Stores;
@@ -53,6 +56,41 @@ describe.each(await databaseTwins())('one row on %s', (_name, database) => {
           }),
         limitMs,
       ),
+  });
+
+  it('of appends at one time one with a key that no index holds keeps no other from its place', async () => {
+    const runIds = await Promise.all(Array.from({ length: 3 }, () => startedRun(stores)));
+    const [long = ''] = runIds;
+    // Nothing that could be compressed below the limit.
+    const key = Array.from({ length: 400 }, (_, at) => sha256Hex(`${at}`)).join('');
+    const told = await Promise.allSettled(
+      runIds.map(async (runId) => {
+        const it = runId === long ? key : 'k';
+        return stores.log.append(batchAfter(await headOf(stores, runId), [entry(runId, it)]));
+      }),
+    );
+    expect(told.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect(told[0]).toMatchObject({ reason: { name: 'SqlError', sqlState: '54000' } });
+  });
+
+  it('architecture §4.1 [I98] a database that refuses to write, or lacks a table, is away though it answers', async () => {
+    await stores.ping();
+    await db.transaction((tx) =>
+      tx.script(`CREATE FUNCTION no_ids() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN RAISE EXCEPTION 'no ids are left' USING ERRCODE = '54000'; END $$;
+        CREATE TRIGGER no_ids BEFORE UPDATE ON store_pings FOR EACH STATEMENT EXECUTE FUNCTION no_ids()`),
+    );
+    const away = (sqlState: string) => ({ code: 'service_unavailable', details: { sqlState } });
+    await expect(stores.probe()).rejects.toMatchObject(away('54000'));
+    await db.query('DROP TRIGGER no_ids ON store_pings');
+    await db.query('ALTER TABLE store_pings RENAME TO restored');
+    await expect(stores.ping()).rejects.toMatchObject(away('42P01'));
+    await db.query('ALTER TABLE restored RENAME TO store_pings');
+    await stores.ping();
+    await db.transaction(async (tx) => {
+      await tx.query('SELECT 1 FROM store_pings FOR UPDATE');
+      if (isShared) await stores.ping();
+    });
   });
 
   it('of appends at one time one that takes too long keeps no other from its place', async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { databaseError, type Db } from '../../src/adapters/postgres/db.ts';
+import type { Db } from '../../src/adapters/postgres/db.ts';
 import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
@@ -263,6 +263,7 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
         'process_keys',
         'process_leases',
         'schema_migrations',
+        'store_pings',
         'sweep_progress',
       ]);
     } finally {
@@ -270,22 +271,6 @@ function migrationRules(database: () => Promise<DatabaseOptions>): void {
     }
   });
 }
-
-it('architecture §3.3 a connection that breaks while writing is no answer of the database', () => {
-  const told = databaseError(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
-  expect(told).toMatchObject({ code: 'service_unavailable' });
-});
-
-// [I98]
-it.each([
-  ['53100', 'the disk is full'],
-  ['58030', 'the disk fails'],
-  ['25006', 'a replica takes no writes'],
-  ['57P03', 'it is starting'],
-])('architecture §4.1 %s (%s) is an outage', (code, message) => {
-  const told = databaseError(Object.assign(new Error(message), { code }));
-  expect(told).toMatchObject({ code: 'service_unavailable' });
-});
 
 describe('migrations on PGlite', () => {
   let databases = 0;

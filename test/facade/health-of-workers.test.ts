@@ -1,5 +1,6 @@
 // Whether a worker takes steps of runs (architecture §4.1): told by the API of its process, or on a port of its own.
 import { afterEach, describe, expect, it } from 'vitest';
+import { unavailable } from '../../src/adapters/postgres/db.ts';
 import { listenForHealth } from '../../src/facade/listen-health.ts';
 import type { Listening } from '../../src/facade/listen.ts';
 import type { WorkerState } from '../../src/facade/deps.ts';
@@ -53,6 +54,13 @@ describe('of a worker alone', () => {
     const ping = async () => Promise.reject(new HostError('service_unavailable'));
     const ask = await listening({ stores: { ping, keyRing: ringOf([]) }, workerState: () => 'ok' });
     const told = { status: 'not-ready', database: 'service_unavailable' };
+    expect(await ask('/readyz')).toMatchObject([503, told]);
+  });
+
+  it('what a database refuses with is named', async () => {
+    const ping = () => Promise.reject(unavailable({ code: '54000', message: 'no ids are left' }));
+    const ask = await listening({ stores: { ping, keyRing: ringOf([]) }, workerState: () => 'ok' });
+    const told = { status: 'not-ready', database: 'service_unavailable', sqlState: '54000' };
     expect(await ask('/readyz')).toMatchObject([503, told]);
   });
 

@@ -120,6 +120,28 @@ async function withTables(act: (db: pg.Client, names: readonly string[]) => Prom
   }
 }
 
+/** Each table refuses what is written, as a server says it that cannot. */
+const refusing = (name: string, sqlState: string): Kind => ({
+  name,
+  begin: () =>
+    withTables(async (db, names) => {
+      await db.query(
+        `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '${sqlState}'; END $$`,
+      );
+      for (const table of names)
+        await db.query(
+          `CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON ${table}
+             FOR EACH STATEMENT EXECUTE FUNCTION refuse()`,
+        );
+    }),
+  end: () =>
+    withTables(async (db, names) => {
+      for (const table of names) await db.query(`DROP TRIGGER IF EXISTS refuse ON ${table}`);
+      await db.query('DROP FUNCTION refuse');
+    }),
+});
+
 const KINDS: readonly Kind[] = [
   {
     name: 'is gone',
@@ -131,27 +153,8 @@ const KINDS: readonly Kind[] = [
     begin: () => system.postgres.freeze(),
     end: () => system.postgres.thaw(),
   },
-  {
-    // As the server says it where its disk is full.
-    name: 'has a full disk',
-    begin: () =>
-      withTables(async (db, names) => {
-        await db.query(
-          `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$`,
-        );
-        for (const name of names)
-          await db.query(
-            `CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON ${name}
-               FOR EACH STATEMENT EXECUTE FUNCTION full_disk()`,
-          );
-      }),
-    end: () =>
-      withTables(async (db, names) => {
-        for (const name of names) await db.query(`DROP TRIGGER IF EXISTS full_disk ON ${name}`);
-        await db.query('DROP FUNCTION full_disk');
-      }),
-  },
+  refusing('has a full disk', '53100'),
+  refusing('has no transaction ids left', '54000'),
 ];
 
 describe.each(SECONDS)('PostgreSQL, for %i s', (seconds) => {

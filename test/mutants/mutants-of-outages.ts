@@ -16,7 +16,7 @@ const OUTCOMES = 'src/opensentience/session/call-outcomes.ts';
 const OF_OUTCOMES = 'test/opensentience/session/call-outcomes.test.ts';
 const OF_ENDINGS = 'test/rules/endings.test.ts';
 const OF_SLOTS = 'test/adapters/gated-slots.test.ts';
-const OF_DATABASES = 'test/adapters/postgres-faults.test.ts';
+const OF_DATABASES = 'test/adapters/database-errors.test.ts';
 
 export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   [
@@ -68,7 +68,16 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [98, [FAILURES, 'watch.doubt();', ''], [OF_OUTAGES, 'no number']],
   [98, [SLOTS, ' || !store.isThere()', ''], [OF_SLOTS, 'while the store is away']],
-  [98, [DB, '|58|28', '|28'], [OF_DATABASES, '58030']],
+  [98, [DB, '|44|OW', '|44|XX|OW'], [OF_DATABASES, 'XX001']],
+  [
+    98,
+    [
+      'src/adapters/postgres/index.ts',
+      'UPDATE store_pings SET at_ms = openwop_now_ms()',
+      'SELECT 1 FROM store_pings',
+    ],
+    ['test/adapters/one-row.test.ts', 'away though it answers'],
+  ],
   [
     98,
     ['activities/tool-errors.ts', 'said === undefined || isOutage(said)', 'said === undefined'],

@@ -1,6 +1,7 @@
 // The reaper's rounds (architecture §4) beside what cannot be read or asked about: whatever becomes of one run, the others
 // are started, and no outage fails any.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { databaseError } from '../../src/adapters/postgres/db.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -119,18 +120,22 @@ describe('the reaper', () => {
     expect(started).toEqual([behind, alone]);
   });
 
-  it('what Temporal says no to fails; a key that is not to be had fails none', async () => {
-    const [large, lost] = [await accepted(), await accepted()];
-    const answers = new Map([
+  it('what Temporal says no to fails; a key that is not to be had, or a damaged table, fails none', async () => {
+    const runIds = [await accepted(), await accepted(), await accepted()] as const;
+    const [large, lost, damaged] = runIds;
+    const answers = new Map<string, Error>([
       [large, new HostError('payload_too_large')],
       [lost, new HostError('history_undecodable')],
+      // As the codec asks about keys.
+      [damaged, databaseError({ code: 'XX001', message: 'invalid page in block 7' })],
     ]);
+    const states = () => Promise.all(runIds.map(statusOf));
     await reaper({ answers }).round();
-    expect([await statusOf(large), await statusOf(lost)]).toEqual(['pending', 'pending']);
+    expect(await states()).toEqual(['pending', 'pending', 'pending']);
     await reaper({ answers, refusedMs: FAIL_AFTER_MS }).round();
-    expect([await statusOf(large), await statusOf(lost)]).toEqual(['failed', 'pending']);
+    expect(await states()).toEqual(['failed', 'pending', 'pending']);
     await reaper({}).round();
-    expect(started).toEqual([lost]);
+    expect(started).toEqual([lost, damaged]);
   });
 
   it('what this host did not expect of a start fails the run: it would be so again', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 /** Rooms, and single files, whose tests need no Temporal dev server and no database. */
 const PURE = [
   'support/machine.test.ts',
+  'adapters/database-errors.test.ts',
   'support/broken.test.ts',
   'support/host.test.ts',
   'support/all-or-none.test.ts',

@@ -23,8 +23,8 @@ export interface Db extends Queries {
   /**
    * Runs `work` in one READ COMMITTED transaction: committed when it resolves, rolled back when it throws or when a
    * statement failed that it went on behind, whose error it throws then. Nothing else may be awaited in it, because
-   * PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times) after a deadlock, which is
-   * service_unavailable then. Ends by itself after `limitMs` without an end (TRANSACTION_LIMIT_MS).
+   * PGlite has one connection. `work` runs again (at most TRANSACTION_TRIES times) after a deadlock, as a statement of
+   * `query` does. Ends by itself after `limitMs` without an end (TRANSACTION_LIMIT_MS).
    */
   transaction<Result>(
     work: (tx: Transaction) => Promise<Result>,
@@ -77,7 +77,10 @@ export async function committable<Result>(
   return result;
 }
 
-/** What the database said no to. Its message may hold values: it goes to logs as a cause, never into a response. */
+/**
+ * What the database said no to because of a statement's own values. Its message may hold values: it goes to logs as a cause,
+ * never into a response.
+ */
 export class SqlError extends Error {
   override readonly name = 'SqlError';
   /** SQLSTATE. */
@@ -96,52 +99,76 @@ export class SqlError extends Error {
 }
 
 /** The form of the codes by which a database says no; EPIPE and the like are none. */
-export const SQL_STATE = /^(?=.*[0-9])[0-9A-Z]{5}$/;
+const SQL_STATE = /^(?=.*[0-9])[0-9A-Z]{5}$/;
 const UNTRANSLATABLE_CHARACTER = /^(22021|22P05)$/;
-// Connection, resources, operator intervention, the system below, authorization, no such database, a server that takes no
-// writes (a replica, until it is promoted), time limits.
-const UNAVAILABLE = /^(08|53|57|58|28|3D000|25006|25P03|25P04|55P03)/;
+/**
+ * What the values of one statement, or the rows that they meet, can cause: cardinality, data exceptions, integrity, a check of a
+ * view, too deep an expression, too many columns or arguments, and what the triggers of this schema raise. Whatever else a server
+ * says is about the server, its schema or this host's rights there.
+ */
+const OF_VALUES = /^(21|22|23|44|OW|54001$|54011$|54023$)/;
+const PROGRAM_LIMIT = '54000';
+/** Functions of the server that say PROGRAM_LIMIT of a value: a key that no index can hold. Others say it of the server: no ids are left. */
+const SAYS_OF_VALUE = /^(_bt_check_third_page|index_form_tuple)/;
 const RETRYABLE = /^(40001|40P01)$/;
-
-export function isDeadlock(error: unknown): boolean {
-  return RETRYABLE.test((error as Partial<SqlError> | null)?.sqlState ?? '');
-}
-
 const LOCK_TIMEOUT = '55P03';
+
+/** The SQLSTATE that the server answered a statement with; undefined: it gave no answer. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (error instanceof SqlError) return error.sqlState;
+  const { code } = (error instanceof HostError ? (error.cause ?? {}) : {}) as { code?: unknown };
+  return typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
+}
 
 /** True when a statement was given up because a lock that it needs was not free within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
-  return error instanceof HostError && (error.cause as { code?: unknown })?.code === LOCK_TIMEOUT;
+  return sqlStateOf(error) === LOCK_TIMEOUT;
 }
 
-/** The database could not be asked, or came to no end. */
+/** Runs `work` again, at most TRANSACTION_TRIES times in all, while the database makes it the victim of a deadlock. */
+export async function pastDeadlocks<Result>(work: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries >= TRANSACTION_TRIES || !RETRYABLE.test(sqlStateOf(error) ?? '')) throw error;
+    }
+  }
+}
+
+/** The database could not be asked, came to no end, or refuses for reasons of its own, which `details.sqlState` names. */
 export function unavailable(cause: unknown): HostError {
-  return new HostError('service_unavailable', { part: 'database' }, cause);
+  const { code } = (cause ?? {}) as { code?: unknown };
+  const sqlState = typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
+  const said = sqlState && { sqlState, reason: `The database answers with SQLSTATE ${sqlState}.` };
+  return new HostError('service_unavailable', { part: 'database', ...said }, cause);
 }
 
 /**
- * One form for the errors of both drivers: HostError `service_unavailable` when the database could not be asked or
- * took too long, `validation_error` for text that no text column can hold (NUL), SqlError for everything else.
+ * One form for the errors of both drivers: SqlError where the statement's own values caused it, `validation_error` for text that
+ * no text column can hold (NUL), HostError `service_unavailable` for everything else.
  */
 export function databaseError(error: unknown): Error {
   if (error instanceof HostError || error instanceof SqlError) return error;
-  const { code, message, constraint } = error as {
+  const { code, message, constraint, routine } = error as {
     code?: string;
     message?: string;
     constraint?: string;
+    routine?: string;
   };
-  const sqlState = typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
-  if (sqlState === undefined || UNAVAILABLE.test(sqlState)) {
-    return unavailable(error);
-  }
-  if (UNTRANSLATABLE_CHARACTER.test(sqlState)) {
+  const isOfValues =
+    typeof code === 'string' &&
+    SQL_STATE.test(code) &&
+    (OF_VALUES.test(code) || (code === PROGRAM_LIMIT && SAYS_OF_VALUE.test(routine ?? '')));
+  if (!isOfValues) return unavailable(error);
+  if (UNTRANSLATABLE_CHARACTER.test(code)) {
     return new HostError(
       'validation_error',
       { reason: 'A text holds a character that cannot be stored.' },
       error,
     );
   }
-  return new SqlError(message ?? 'SQL error', sqlState, { constraint, cause: error });
+  return new SqlError(message ?? 'SQL error', code, { constraint, cause: error });
 }
 
 /** A row with this key is there already. */

@@ -3,10 +3,10 @@
 // database itself shows how far back it kept rows: `relfrozenxid` is then the horizon that it used, whoever holds that back,
 // a session of another role, a prepared transaction, a slot or a standby. Followers of the database's log come last: a standby
 // answers from before until it has replayed, and a slot hands out what it has not passed.
-import { codeOf, HostError } from '../../rules/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import type { ErasureWait } from '../../ports/subjects.ts';
 import { BackOff, Deadline } from '../../system/time.ts';
-import { isLockTimeout, SQL_STATE, type Db, type Queries } from './db.ts';
+import { isLockTimeout, sqlStateOf, type Db, type Queries } from './db.ts';
 
 /** Longest wait in ms for the exclusive lock on the table: later statements on it queue after that wait. */
 const LOCK_LIMIT_MS = 100;
@@ -106,12 +106,10 @@ class RewrittenTable implements KeyTable {
 
   /** What the database said, whose statements here have no values to tell of. Throws what it did not say. */
   async #refused(error: unknown): Promise<ErasureWait> {
-    const { cause, message } = error as Error & { readonly cause?: { readonly code?: unknown } };
-    const said = codeOf(error) === undefined ? message : (cause as Error | undefined)?.message;
-    const isSaid = codeOf(error) === undefined || SQL_STATE.test(String(cause?.code));
-    if (!isSaid) throw error;
+    if (sqlStateOf(error) === undefined) throw error;
     await this.#db.query('SELECT 1');
-    return waitFor(`The database refuses: ${said}.`);
+    const { cause } = error as { readonly cause?: { readonly message?: string } };
+    return waitFor(`The database refuses: ${cause?.message}.`);
   }
 
   #resting(rests: BackOff, told: SharedWait): SharedWait {

@@ -21,6 +21,8 @@ export interface PgliteFault {
   /** SQLSTATE; absent when the worker itself gave up. */
   readonly code?: string;
   readonly constraint?: string;
+  /** The function of the server that said so. */
+  readonly routine?: string;
 }
 
 export type PgliteReply =

@@ -32,12 +32,8 @@ interface OpenTransaction {
 }
 
 function faultOf(error: unknown): PgliteFault {
-  const { message, code, constraint } = error as {
-    message?: string;
-    code?: string;
-    constraint?: string;
-  };
-  return { message: message ?? String(error), code, constraint };
+  const { message, code, constraint, routine } = error as Partial<PgliteFault>;
+  return { message: message ?? String(error), code, constraint, routine };
 }
 
 function beginTransaction({ pg, turns, upkeep }: Database, limitMs: number): OpenTransaction {

@@ -9,9 +9,8 @@ import { within } from '../../system/time.ts';
 import {
   committable,
   databaseError,
-  isDeadlock,
+  pastDeadlocks,
   TRANSACTION_LIMIT_MS,
-  TRANSACTION_TRIES,
   unavailable,
 } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
@@ -156,22 +155,15 @@ class PgliteClient implements Db {
     port.on('message', (message: PgliteReply) => this.#receive(message));
   }
 
-  async query<Row>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
-    return (await this.#send({ op: 'query', text, values })) as Row[];
+  query<Row>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
+    return pastDeadlocks(() => this.#send({ op: 'query', text, values })) as Promise<Row[]>;
   }
 
-  async transaction<Result>(
+  transaction<Result>(
     work: (tx: Transaction) => Promise<Result>,
     limitMs: number = TRANSACTION_LIMIT_MS,
   ): Promise<Result> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#transactionOnce(work, limitMs);
-      } catch (error) {
-        if (!isDeadlock(error)) throw error;
-        if (tries >= TRANSACTION_TRIES) throw unavailable(error);
-      }
-    }
+    return pastDeadlocks(() => this.#transactionOnce(work, limitMs));
   }
 
   async #transactionOnce<Result>(

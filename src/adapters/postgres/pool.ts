@@ -1,17 +1,13 @@
 // PostgreSQL through the `pg` pool (architecture §7): bounded connections and statement times, and one connection of
 // its own for notifications. The twin of pglite.ts.
 import pg from 'pg';
-import { HostError } from '../../rules/errors.ts';
 import type { Logger } from '../../ports/logger.ts';
 import {
   committable,
   databaseError,
-  isDeadlock,
-  SQL_STATE,
-  SqlError,
+  pastDeadlocks,
+  sqlStateOf,
   TRANSACTION_LIMIT_MS,
-  TRANSACTION_TRIES,
-  unavailable,
 } from './db.ts';
 import type { Db, SqlValue, Transaction } from './db.ts';
 import { startListening } from './pg-listener.ts';
@@ -101,12 +97,6 @@ async function ask<Row>(
   }
 }
 
-/** True when the server said no; else the connection is lost, or what it would say next belongs to an old question. */
-function isAnswer(error: unknown): boolean {
-  const { code } = (error instanceof HostError ? (error.cause ?? {}) : error) as { code?: unknown };
-  return error instanceof SqlError || (typeof code === 'string' && SQL_STATE.test(code));
-}
-
 class PoolDb implements Db {
   readonly #pool: pg.Pool;
   readonly #listener: PgListener;
@@ -121,21 +111,15 @@ class PoolDb implements Db {
   }
 
   query<Row>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
-    return ask<Row>(this.#pool, { text, values, limitMs: this.#answerLimitMs });
+    const limitMs = this.#answerLimitMs;
+    return pastDeadlocks(() => ask<Row>(this.#pool, { text, values, limitMs }));
   }
 
-  async transaction<Result>(
+  transaction<Result>(
     work: (tx: Transaction) => Promise<Result>,
     limitMs?: number,
   ): Promise<Result> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#transactionOnce(work, limitMs);
-      } catch (error) {
-        if (!isDeadlock(error)) throw error;
-        if (tries >= TRANSACTION_TRIES) throw unavailable(error);
-      }
-    }
+    return pastDeadlocks(() => this.#transactionOnce(work, limitMs));
   }
 
   async #transactionOnce<Result>(
@@ -147,7 +131,8 @@ class PoolDb implements Db {
     const answerMs = Math.max(this.#answerLimitMs, limitMs ?? 0);
     const say = <Row>(text: string, values?: readonly SqlValue[]): Promise<Row[]> =>
       ask<Row>(client, { text, values, limitMs: answerMs }).catch((error: Error) => {
-        if (!isAnswer(error)) broken ??= error;
+        // Without an answer the connection is lost, or what it would say next belongs to an old question.
+        if (sqlStateOf(error) === undefined) broken ??= error;
         throw error;
       });
     try {

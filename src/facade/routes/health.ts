@@ -4,7 +4,7 @@ import type { Deployments } from '../../ports/deployments.ts';
 import type { RunEngine } from '../../ports/engine.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Stores } from '../../ports/stores.ts';
-import { codeOf } from '../../rules/errors.ts';
+import { codeOf, type HostError } from '../../rules/errors.ts';
 import { within } from '../../system/time.ts';
 import type { FacadeDeps, WorkerState } from '../deps.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
@@ -35,7 +35,7 @@ export const READINESS = {
   path: '/readyz',
   operationId: 'readiness',
   summary:
-    'Temporal and the database answer; stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for. `keys` says that other processes encrypt with a key which this one does not have.',
+    'Temporal and the database answer, which also takes writes (`sqlState`: what it refused that with); stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for. `keys` says that other processes encrypt with a key which this one does not have.',
   access: 'public',
   ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
@@ -69,7 +69,7 @@ export function readinessOf(
   const builds = shared(() => buildsOf(parts), BUILDS_MS);
   const look = shared(() => readiness(parts, builds), READINESS_MS);
   return async (draining) => {
-    const { temporal, database, projection, builds } = await look();
+    const { temporal, database, sqlState, projection, builds } = await look();
     const worker = workerOf(parts, temporal);
     const isWorking = worker === undefined || worker === 'ok';
     const isMissingKeys = parts.stores.keyRing.missing().length > 0;
@@ -81,6 +81,7 @@ export function readinessOf(
       // Which of them: runs of the in-memory one end with its process.
       engine: parts.inMemory ? 'temporal-in-memory' : 'temporal',
       database,
+      ...(sqlState === undefined ? {} : { sqlState }),
       ...(worker === undefined ? {} : { worker }),
       ...(isMissingKeys ? { keys: 'missing' } : {}),
       projection,
@@ -100,6 +101,8 @@ function workerOf({ workerState }: ReadinessParts, temporal: string): WorkerStat
 interface Readiness {
   readonly temporal: string;
   readonly database: string;
+  /** Of a database that refuses. */
+  readonly sqlState?: string | undefined;
   readonly projection: string | Readonly<Record<string, number>>;
   readonly builds: BuildsState | undefined;
 }
@@ -115,18 +118,19 @@ async function readiness(
   { engine, stores, log, logger }: ReadinessParts,
   look: () => Promise<BuildsState | undefined>,
 ): Promise<Readiness> {
-  const [temporal, database, problems, builds] = await Promise.all([
+  const [temporal, { database, sqlState }, problems, builds] = await Promise.all([
     state(engine.ping()),
-    state(stores.ping()),
+    databaseState(stores.ping()),
     within(PROBLEMS_LIMIT_MS, log.problems(NAMED_PROBLEMS), () => undefined).catch(() => undefined),
     within(BUILDS_LIMIT_MS, look(), () => undefined).catch(() => undefined),
   ]);
-  if (!problems) return { temporal, database, projection: 'unknown', builds };
+  const known = { temporal, database, sqlState, builds };
+  if (!problems) return { ...known, projection: 'unknown' };
   if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.
   const counts: Record<string, number> = {};
   for (const { problem } of problems) counts[problem] = (counts[problem] ?? 0) + 1;
-  return { temporal, database, projection: problems.length === 0 ? 'ok' : counts, builds };
+  return { ...known, projection: problems.length === 0 ? 'ok' : counts };
 }
 
 async function buildsOf({ deployments, logger }: ReadinessParts): Promise<BuildsState | undefined> {
@@ -144,6 +148,20 @@ async function buildsOf({ deployments, logger }: ReadinessParts): Promise<Builds
     ...(currentBuildId === undefined ? {} : { current: currentBuildId }),
     runsWithoutWorker,
   };
+}
+
+async function databaseState(
+  answer: Promise<void>,
+): Promise<Pick<Readiness, 'database' | 'sqlState'>> {
+  let refusal: Readiness['sqlState'];
+  const database = await state(
+    answer.catch((error: unknown) => {
+      const { sqlState } = (error as Partial<HostError>).details ?? {};
+      if (typeof sqlState === 'string') refusal = sqlState;
+      throw error;
+    }),
+  );
+  return { database, sqlState: refusal };
 }
 
 async function state(answer: Promise<void>): Promise<string> {

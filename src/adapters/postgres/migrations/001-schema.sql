@@ -1,5 +1,5 @@
 -- The schema (architecture §3, §4, §5, §6, §7, §10). JSON is text: what is read is byte for byte what was written. Times are ms
--- epoch. Host-wide tables (process_leases, process_keys, encryption_keys, sweep_progress, host_secrets,
+-- epoch. Host-wide tables (process_leases, process_keys, encryption_keys, sweep_progress, store_pings, host_secrets,
 -- schema_migrations) hold no tenant's data.
 
 -- One clock for all leases: that of the database, so that processes need not agree on the time.
@@ -120,6 +120,13 @@ CREATE TABLE sweep_progress (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   watermark_ms bigint NOT NULL
 );
+
+-- What a ping writes. One row, of which no index but its key knows: old versions go with the next write of their page.
+CREATE TABLE store_pings (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  at_ms bigint NOT NULL
+);
+INSERT INTO store_pings (at_ms) VALUES (openwop_now_ms());
 
 -- The executions of a run in Temporal. One says itself that it is closed, so that the search for what lacks its archive reads no
 -- open run; and it is claimed, so that one process archives each.
