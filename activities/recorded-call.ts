@@ -4,13 +4,13 @@ import { HostError } from '../src/rules/errors.ts';
 import { eventRow } from '../src/rules/events.ts';
 import { digestOf, encodeTuple } from '../src/rules/ids.ts';
 import type { StepResult } from '../src/rules/journal.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { RecordedLog } from '../src/rules/overlay.ts';
 import type { CallToolInput, CallToolOutput, StepContext } from './contract.ts';
 import { placeOf } from './place.ts';
 import type { ActivityPorts } from './ports.ts';
 import { recordedRows } from './recorded-rows.ts';
-import { shownValue } from './shown-value.ts';
+import { isReference, shownValue } from './shown-value.ts';
 import { readJson, writeJson } from './transcript.ts';
 
 interface Called {
@@ -79,7 +79,10 @@ async function resultOf(
   };
 }
 
-/** Content hash of an outcome as a log shows it, held by the run of the context: whoever put it may expire before. */
+/**
+ * Content hash of an outcome as a log shows it, held by the run of the context: whoever put it may expire before. Throws
+ * HostError content_missing where the outcome itself is not there: its reference is none.
+ */
 export async function heldOutcome(
   content: ActivityPorts['stores']['content'],
   context: Pick<StepContext, 'tenant' | 'runId'>,
@@ -98,9 +101,13 @@ async function referredTo(
   tenant: string,
   shown: JsonValue,
 ): Promise<string | undefined> {
-  if (!isJsonObject(shown) || typeof shown.contentRef !== 'string') return undefined;
+  if (!isReference(shown)) return undefined;
   const { contentRef } = shown;
-  const value = await readJson<JsonValue>(content, tenant, contentRef).catch(() => null);
+  const value = await readJson<JsonValue>(content, tenant, contentRef).catch((error: unknown) => {
+    // A value of another kind, which this names by chance.
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  });
   return canonicalJson(shownValue(value, contentRef)) === canonicalJson(shown)
     ? contentRef
     : undefined;

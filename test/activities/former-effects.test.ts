@@ -2,13 +2,16 @@
 // happened is not performed again, and one that did not is.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
+import { shownValue } from '../../activities/shown-value.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { digestOf, emissionKey } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonObject } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { batchAfter, entry, headOf } from '../contract/given.ts';
 import { openAnyStores } from '../support/log-parts.ts';
-import { AGENT_ID, createRig, runActivity, type Rig } from './rig.ts';
+import { runRef } from '../support/run-ref.ts';
+import { AGENT_ID, bytesOf, contentJson, createRig, runActivity, type Rig } from './rig.ts';
 
 const TOOL_ID = 'tests:pay';
 const ARGUMENTS = { order: 'A-1' };
@@ -73,6 +76,12 @@ async function callIn(
     ...(answer ? [told('agent.toolReturned', key, { ...called, ...answer })] : []),
   ];
   await stores.log.append(batchAfter(await headOf(stores, runId), rows));
+  return callAgain(rig, visit, attempt);
+}
+
+/** The call of `attempt` of a branch whose log has its prefix. */
+async function callAgain(rig: Rig, visit = 1, attempt = 1): Promise<unknown> {
+  const { runId } = rig;
   const input: CallToolInput = {
     context: { ...rig.context, visit, attempt, activityId: `n/${visit}/${attempt}/i0.t0.c0.call` },
     agentId: AGENT_ID,
@@ -141,5 +150,54 @@ describe('architecture §5: of a later attempt of a branch', () => {
   ] as const)('one that was under way in this very attempt: %s', async (_what, prefix, output) => {
     expect(await callIn(await rigOf(), prefix, 0)).toMatchObject(output);
     expect(performed).toBe(output === RETURNED ? 1 : 0);
+  });
+
+  describe('whose result the log shows by reference', () => {
+    const large = { rows: Array.from({ length: 4_000 }, (_, at) => `row ${at}`) };
+    const absent = `sha256:${'0'.repeat(64)}`;
+
+    /** A rig whose content store fails to read these so often, and a value that it has. */
+    async function storing(fails: { readonly hash: () => string; times: number }) {
+      const get: Stores['content']['get'] = async (tenant, hash) => {
+        if (hash === fails.hash() && fails.times-- > 0) throw new HostError('service_unavailable');
+        return stores.content.get(tenant, hash);
+      };
+      const rig = await createRig(
+        { ...stores, runs: stores.runs, content: { ...stores.content, get } },
+        { tools: [tool({})] },
+      );
+      const holder = { tenant: 'default', runId: rig.runId };
+      return { rig, hash: await stores.content.put(holder, bytesOf(large)) };
+    }
+
+    test('[I98] it is the result itself, and no pointer to it, also where the store was away at first', async () => {
+      const fails = { hash: (): string => known, times: 1 };
+      const { rig, hash: known } = await storing(fails);
+      const answer = { outcome: shownValue(large, known), status: 'ok' };
+      await expect(callIn(rig, { answer }, 1)).rejects.toMatchObject({
+        ...{ type: 'service_unavailable', nonRetryable: false },
+      });
+      expect(await stores.effects.ofRun(runRef(rig.runId))).toEqual([]);
+      expect(await callAgain(rig)).toMatchObject({ ...RETURNED, resultHash: known });
+      expect(performed).toBe(0);
+    });
+
+    test('one that is not there any more fails by name: it is not known what the source got', async () => {
+      const { rig } = await storing({ hash: () => '', times: 0 });
+      const answer = { outcome: shownValue(large, absent), status: 'ok' };
+      await expect(callIn(rig, { answer }, 1)).rejects.toMatchObject({ type: 'content_missing' });
+      expect(performed).toBe(0);
+    });
+
+    test.each([
+      ['names no content', { contentRef: 'elsewhere', bytes: 40_000, preview: '{' }],
+      ['is smaller than what is referred to', { contentRef: absent, bytes: 2, preview: '{}' }],
+      ['says more', { contentRef: absent, bytes: 40_000, preview: '{', more: true }],
+    ])('a value that only looks so, since it %s, is itself', async (_what, outcome) => {
+      const { rig } = await storing({ hash: () => '', times: 0 });
+      const output = await callIn(rig, { answer: { outcome, status: 'ok' } }, 1);
+      const { resultHash } = output as { resultHash: string };
+      expect(await contentJson(rig, resultHash)).toEqual(outcome);
+    });
   });
 });
