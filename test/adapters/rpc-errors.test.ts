@@ -1,21 +1,25 @@
-// Whether a start of a run was refused, or may be answered otherwise another time (src/adapters/temporal/rpc.ts).
+// Whether Temporal refused a call, or may answer it otherwise another time (src/adapters/temporal/rpc.ts).
 import { describe, expect, it } from 'vitest';
-import { GRPC, startError } from '../../src/adapters/temporal/rpc.ts';
+import { GRPC, toHostError } from '../../src/adapters/temporal/rpc.ts';
 
 const error = (code: number, details = 'said'): Error =>
   Object.assign(new Error(details), { code, details, metadata: { get: () => [] } });
 const [UNKNOWN, ABORTED, INTERNAL, DATA_LOSS] = [2, 10, 13, 15];
 
-describe('a start that failed', () => {
+describe('a call that failed', () => {
   it.each([
     ...[GRPC.UNAVAILABLE, GRPC.DEADLINE_EXCEEDED, GRPC.CANCELLED, GRPC.RESOURCE_EXHAUSTED],
     ...[UNKNOWN, ABORTED, INTERNAL, DATA_LOSS, GRPC.PERMISSION_DENIED, GRPC.UNAUTHENTICATED],
-  ])('with %i may be answered otherwise: service_unavailable, and no run fails for it', (code) => {
-    expect(startError(error(code))).toMatchObject({ code: 'service_unavailable' });
-  });
+  ])(
+    '[I98] with %i may be answered otherwise: service_unavailable, and nothing fails for it',
+    (code) => {
+      expect(toHostError(error(code))).toMatchObject({ code: 'service_unavailable' });
+    },
+  );
 
   it('says where this host is not let in', () => {
-    const { reason } = (startError(error(GRPC.UNAUTHENTICATED)) as { details: object }).details as {
+    const { reason } = (toHostError(error(GRPC.UNAUTHENTICATED)) as { details: object })
+      .details as {
       reason: string;
     };
     expect(reason).toBe('Temporal does not let this host in.');
@@ -25,13 +29,13 @@ describe('a start that failed', () => {
     ...[GRPC.INVALID_ARGUMENT, GRPC.NOT_FOUND, GRPC.ALREADY_EXISTS, GRPC.FAILED_PRECONDITION],
     ...[GRPC.OUT_OF_RANGE, GRPC.UNIMPLEMENTED],
   ])('with %i was refused', (code) => {
-    expect(startError(error(code))).toMatchObject({
+    expect(toHostError(error(code))).toMatchObject({
       ...{ code: 'internal_error', details: { grpcCode: code } },
     });
   });
 
   it('for its size is payload_too_large, though the code is that of a rate', () => {
     const large = error(GRPC.RESOURCE_EXHAUSTED, 'Received message larger than max');
-    expect(startError(large)).toMatchObject({ code: 'payload_too_large' });
+    expect(toHostError(large)).toMatchObject({ code: 'payload_too_large' });
   });
 });

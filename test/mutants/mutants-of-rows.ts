@@ -159,7 +159,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    ['src/adapters/temporal/rpc.ts', '|| REFUSALS.has(status.code)', '|| !REFUSALS.has(0)'],
+    ['src/adapters/temporal/rpc.ts', 'if (REFUSALS.has(grpcCode))', 'if (true)'],
     ['test/adapters/rpc-errors.test.ts', 'may be answered otherwise'],
   ],
 ];

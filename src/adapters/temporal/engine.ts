@@ -16,15 +16,7 @@ import { RUN_TASK_QUEUE, RUN_WORKFLOW, type RunInput } from '../../rules/run-inp
 import type { RunEngine } from '../../ports/engine.ts';
 import { Deadline, rest } from '../../system/time.ts';
 import { DEPLOYMENT } from './deployment-calls.ts';
-import {
-  GRPC,
-  grpcStatus,
-  isAway,
-  isNamespaceUnknown,
-  rpc,
-  startError,
-  toHostError,
-} from './rpc.ts';
+import { GRPC, grpcStatus, isAway, isNamespaceUnknown, rpc, toHostError } from './rpc.ts';
 
 const START_DEADLINE_MS = 5_000;
 const CANCEL_REQUEST_DEADLINE_MS = 2_000;
@@ -78,7 +70,7 @@ async function start(source: Source, input: RunInput): Promise<{ temporalRunId: 
     );
     return { temporalRunId: handle.firstExecutionRunId };
   } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw startError(error);
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw toHostError(error);
     return { temporalRunId: await firstExecutionRunId(source, input.runId) };
   }
 }

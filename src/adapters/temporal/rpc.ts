@@ -8,7 +8,7 @@ import {
   type ConnectionOptions,
 } from '@temporalio/client';
 import { NamespaceNotFoundError } from '@temporalio/common';
-import { codeOf, HostError } from '../../rules/errors.ts';
+import { HostError } from '../../rules/errors.ts';
 import { BackOff, Deadline, rest, within } from '../../system/time.ts';
 
 /** gRPC status codes that this room tells apart. */
@@ -173,7 +173,7 @@ async function retrying<T>(
   }
 }
 
-/** True when the frontend could not be reached or did not answer: nothing is known about what was asked. */
+/** True when the frontend could not be reached or did not answer in time. */
 export function isAway(error: unknown): boolean {
   const code = grpcStatus(error)?.code;
   return (
@@ -196,7 +196,17 @@ export function isNamespaceUnknown(error: unknown): boolean {
   return details.some((one) => String(one).includes(NAMESPACE_UNKNOWN));
 }
 
-/** What the inside is told of a failed call: HostErrors pass, an absent server is service_unavailable. */
+/** What a server says no to: asked again as it is, it says so again. */
+const REFUSALS: ReadonlySet<number> = new Set([
+  ...[GRPC.INVALID_ARGUMENT, GRPC.NOT_FOUND, GRPC.ALREADY_EXISTS, GRPC.FAILED_PRECONDITION],
+  ...[GRPC.OUT_OF_RANGE, GRPC.UNIMPLEMENTED],
+]);
+
+/**
+ * What the inside is told of a failed call: HostErrors pass, a refusal is internal_error, and a message above a limit
+ * payload_too_large. Whatever may be answered otherwise another time is service_unavailable: so are a server that fails, and
+ * one that does not let this host in.
+ */
 export function toHostError(error: unknown): unknown {
   if (error instanceof HostError) return error;
   if (isNamespaceUnknown(error)) {
@@ -205,29 +215,14 @@ export function toHostError(error: unknown): unknown {
   }
   const status = grpcStatus(error);
   if (status === undefined) return error;
-  if (isAway(error)) return new HostError('service_unavailable', undefined, error);
   if (isTooLarge(error)) {
     const reason = 'A message to or from Temporal is larger than its limit.';
     return new HostError('payload_too_large', { reason }, error);
   }
-  return new HostError('internal_error', { grpcCode: status.code }, error);
-}
-
-/** What a server says no to: asked again as it is, it says so again. */
-const REFUSALS: ReadonlySet<number> = new Set([
-  ...[GRPC.INVALID_ARGUMENT, GRPC.NOT_FOUND, GRPC.ALREADY_EXISTS, GRPC.FAILED_PRECONDITION],
-  ...[GRPC.OUT_OF_RANGE, GRPC.UNIMPLEMENTED],
-]);
-
-/**
- * As toHostError, of a start: whatever may be answered otherwise another time is service_unavailable, since a run whose
- * start is refused fails. So are a server that fails, and one that does not let this host in.
- */
-export function startError(error: unknown): unknown {
-  const known = toHostError(error);
-  const status = grpcStatus(error);
-  if (codeOf(known) !== 'internal_error' || !status || REFUSALS.has(status.code)) return known;
-  const isLocked = status.code === GRPC.PERMISSION_DENIED || status.code === GRPC.UNAUTHENTICATED;
+  const { code: grpcCode } = status;
+  if (REFUSALS.has(grpcCode)) return new HostError('internal_error', { grpcCode }, error);
+  if (isAway(error)) return new HostError('service_unavailable', undefined, error);
+  const isLocked = grpcCode === GRPC.PERMISSION_DENIED || grpcCode === GRPC.UNAUTHENTICATED;
   const reason = isLocked ? 'Temporal does not let this host in.' : 'Temporal failed.';
-  return new HostError('service_unavailable', { reason, grpcCode: status.code }, error);
+  return new HostError('service_unavailable', { reason, grpcCode }, error);
 }
