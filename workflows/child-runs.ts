@@ -131,11 +131,13 @@ export async function startChildren(
   const wanted = batch.filter(({ child }) => child.phase === 'asked');
   if (wanted.length === 0) return;
   const requests = wanted.map((one) => requestOf(visit, one));
-  const { starts } = await orEnded(
-    visit,
-    wanted.map(({ child }) => child),
-    () => run.steps.run(visit, 'startChildren', { step: `${step}.start`, input: { requests } }),
-  );
+  const children = wanted.map(({ child }) => child);
+  for (const child of children) noteComing(run, child);
+  const { starts } = await orEnded(visit, children, () =>
+    run.steps.run(visit, 'startChildren', { step: `${step}.start`, input: { requests } }),
+  ).finally(() => {
+    for (const child of children) delete run.state.children?.[child.runId]?.isComing;
+  });
   const atMs = run.steps.now(stepKey(visit, `${step}.started`));
   wanted.forEach((one, index) => {
     const start = starts[index];
@@ -234,7 +236,10 @@ export async function endOf(
   try {
     while ((await orEnded(visit, [child], () => ended(visit, child, isNeeded))) === 'anew');
     if (child.phase === 'held') await recall(visit, child);
-    if (child.recordedOf !== undefined) await recordedTurn(visit, child);
+    if (child.recordedOf !== undefined) {
+      noteComing(run, child);
+      await recordedTurn(visit, child);
+    }
     while (isPaused(run)) await gate(visit, child.step);
     const { runId, recordedOf } = child;
     const result = await run.steps.run(visit, 'endChild', {
@@ -280,9 +285,14 @@ async function recall(visit: Visit, child: Child): Promise<void> {
   stateDispatched(visit, child, { step, causedBy });
 }
 
+function noteComing({ state: { children } }: Run, { runId }: Child): void {
+  const open = children?.[runId];
+  if (open) open.isComing = true;
+}
+
 /**
  * Those whose ends the record tells before come first: a join may be decided by one of them. So do those that had ended where
- * the run left its source, which it has as its own.
+ * the run left its source, which it has as its own. What is coming is waited for without a limit: an outage may be long.
  */
 async function recordedTurn(visit: Visit, child: Child): Promise<void> {
   const { run, frame } = visit;
@@ -293,13 +303,18 @@ async function recordedTurn(visit: Visit, child: Child): Promise<void> {
     other.nodeId === nodeId && runId !== child.runId && (other.turn ?? -1) < own;
   const isToCome = ({ visit: { frame: at }, child: { phase } }: Kin) =>
     at.nodeId === nodeId && (phase === 'asked' || phase === 'held');
-  const isTurn = () =>
-    !Object.entries(run.state.children ?? {}).some(isBefore) && ![...run.kin].some(isToCome);
-  if (isTurn()) return;
-  const key = stepKey(visit, `${child.step}.turn`);
-  const isInTime = await run.steps.wait(key, run.steps.now(key) + RECORDED_TURN_MS, isTurn);
-  if (!isInTime && !isPaused(run))
-    throw nodeFailure('replay_source_missing', 'What the record tells before did not come.');
+  const before = () => Object.entries(run.state.children ?? {}).filter(isBefore);
+  const isTurn = () => before().length === 0 && ![...run.kin].some(isToCome);
+  for (let waits = 0; !isTurn(); waits++) {
+    const key = stepKey(visit, `${child.step}.turn${waits || ''}`);
+    const isInTime = await run.steps.wait(key, run.steps.now(key) + RECORDED_TURN_MS, isTurn);
+    if (isInTime || isPaused(run)) return;
+    const isComing =
+      before().some(([, other]) => other.isComing) ||
+      [...run.kin].some((kin) => isToCome(kin) && kin.child.phase === 'held');
+    if (!isComing)
+      throw nodeFailure('replay_source_missing', 'What the record tells before did not come.');
+  }
 }
 
 async function ended(visit: Visit, child: Child, isNeeded: () => boolean): Promise<Lapsed> {

@@ -109,6 +109,8 @@ export interface OpenChild {
   hasEnded?: true;
   /** Of one that the record of another run has: the lower is taken first. */
   turn?: number;
+  /** A step is under way that starts it or takes its end, which comes, however long the host's store is away. */
+  isComing?: true;
 }
 
 export interface NodeState {

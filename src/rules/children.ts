@@ -24,7 +24,10 @@ export const MAX_FAN_OUT = 100;
 export const MAX_OPEN_CHILDREN = 500;
 /** Reason by which a child is cancelled that takes too long. It stands in logs. */
 export const CHILD_TIMEOUT = 'child_timeout';
-/** Time in ms that the end of a recorded child waits for those that came before it in the record. */
+/**
+ * Time in ms that the end of a recorded child waits for those that came before it in the record, and of which no step is under
+ * way.
+ */
 export const RECORDED_TURN_MS = 600_000;
 /** Time in ms that a run that ends waits for the ends of the children that it cancels. */
 export const CHILD_CANCEL_MS = 30_000;

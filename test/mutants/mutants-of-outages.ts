@@ -71,6 +71,11 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     ['activities/recorded-call.ts', 'if (error instanceof SyntaxError)', 'if (error)'],
     ['test/activities/former-effects.test.ts', 'also where the store was away at first'],
   ],
+  [
+    98,
+    ['workflows/child-runs.ts', 'before().some(([, other]) => other.isComing)', 'false'],
+    [OF_RUNS, 'keeps the order of the record'],
+  ],
   [98, [FAILURES, 'watch.doubt();', ''], [OF_OUTAGES, 'no number']],
   [98, [SLOTS, ' || !store.isThere()', ''], [OF_SLOTS, 'while the store is away']],
   [98, [DB, '|44|OW', '|44|XX|OW'], [OF_DATABASES, 'XX001']],

@@ -2,7 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { CallToolInput } from '../../activities/contract.ts';
+import type {
+  CallToolInput,
+  EndChildInput,
+  PrepareInvocationOutput,
+  StartChildrenInput,
+} from '../../activities/contract.ts';
 import { agentTaskQueue, type ForkOf, type RunInput } from '../../src/rules/run-input.ts';
 import { FAMILY_OPTIONS, optionsOf, RECORDING_OPTIONS } from '../../workflows/activity-options.ts';
 import type { ActivityName } from '../../workflows/steps.ts';
@@ -122,6 +127,49 @@ describe.skipIf(!server.available)('an outage (time-skipping server: Java) [I98]
     });
     return { run, seen, input };
   }
+
+  it('longer than a recorded child waits for those before it keeps the order of the record', async () => {
+    const toolId = 'agent:local.test.pack.helper';
+    const calls = [1, 2].map((n) => ({ toolId, arguments: { n } }));
+    const tool = { toolId, idempotent: false, timeoutMs: 1_000, transport: 'native' } as const;
+    const prepare: PrepareInvocationOutput = {
+      ...{ ok: true, transcript: 't', model: { provider: 'scripted', model: 'scripted' } },
+      ...{ prompts: [], tools: [{ ...tool, runs: 'helper' }] },
+      composed: { refs: [], kind: 'system-only', hash: `sha256:${'0'.repeat(64)}` },
+    };
+    let fromMs: number | undefined;
+    const run = await lab.run({
+      input: oneAgent(),
+      activities: {
+        ...scripted({ turns: [{ kind: 'calls', calls }, decision('done')], prepare }).activities,
+        async startChildren({ requests }: StartChildrenInput) {
+          const starts = requests.map((_request, turn) => ({
+            ...{ kind: 'recorded' as const, childRunId: `recorded-${turn}`, workflowId: 'child' },
+            ...{ recordedOf: 'source', turn },
+          }));
+          return { output: { starts }, events: [] };
+        },
+        async endChild({ tool: call, context }: EndChildInput) {
+          const atMs = await lab.clock.nowMs();
+          fromMs ??= atMs;
+          if (atMs - fromMs < 25 * MINUTE_MS) await away();
+          if (!call) return expect.fail('a call asks');
+          const { agentId, callId, toolId: toolName, calledKey: causedBy } = call;
+          const payload = { agentId, callId, toolName, status: 'ok' as const, outcome: 1 };
+          const { nodeId } = context;
+          return {
+            output: { status: 'completed', resultHash: `h:${callId}` },
+            events: [{ type: 'agent.toolReturned', nodeId, causedBy, payload }],
+          };
+        },
+      },
+    });
+    expect(payloadsOf(run, 'node.failed')).toEqual([]);
+    expect(run.status).toBe('completed');
+    const called = payloadsOf(run, 'agent.toolCalled').map(({ callId }) => callId);
+    expect(payloadsOf(run, 'agent.toolReturned').map(({ callId }) => callId)).toEqual(called);
+    await run.replay();
+  });
 
   it('longer than the whole time of a call of an agent gives it up to nobody: it waits anew', async () => {
     const { run, seen, input } = await call(async (_asked, minutes) => {
