@@ -9,6 +9,7 @@ import type { Deployments } from '../ports/deployments.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { cancelRun } from './cancel.ts';
+import { freshLog } from './child-ends.ts';
 import { forkFor } from './cohort-change.ts';
 import {
   createVerdicts,
@@ -126,7 +127,7 @@ async function stepFork(
   const { name, cohort, member } = at;
   if (fork.temporalRunId === undefined) await startRun(deps, fork);
   // Workers keep logs up to their histories; now and then somebody has to look.
-  const head = look.isLong ? (await log.fresh(fork)).head : await log.head(fork);
+  const head = look.isLong ? (await freshLog(log, fork)).head : await log.head(fork);
   if (head?.closed) {
     await stores.cohorts.settle(name, await verdicts.of({ ...at, fork }, look.signal));
     return 'ended';

@@ -8,7 +8,7 @@ import { childRunIdOf } from '../rules/ids.ts';
 import type { Recording } from '../rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunHeader, type RunInput } from '../rules/run-input.ts';
 import type { NewRun, RunRef, RunRow } from '../ports/runs.ts';
-import { staleness } from './child-ends.ts';
+import { freshLog, staleness } from './child-ends.ts';
 import { seriesIn } from './child-input.ts';
 import type { ChildrenDeps } from './deps.ts';
 import { forkedAs, rowsOf } from './fork.ts';
@@ -82,7 +82,7 @@ async function childFork(
 ): Promise<NewRun | undefined> {
   const { header } = child.input;
   const runId = childRunIdOf(parent.runId, header.causationId ?? '', 0);
-  const { head, stale } = await deps.log.fresh(child);
+  const { head, stale } = await freshLog(deps.log, child);
   if (stale) throw staleness(head);
   if (isUnread(child.input, head))
     // It ends by itself, and then there is a record: it is waited for.

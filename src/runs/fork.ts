@@ -11,6 +11,7 @@ import type { NewRun, RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { RunForkRequest } from '../../schemas/types.generated.ts';
 import { acceptRun, repeated, type AcceptedRun, type AcceptRequest } from './accept.ts';
+import { freshLog } from './child-ends.ts';
 import type { RunsDeps } from './deps.ts';
 import { goneRun } from './find.ts';
 import { holdSources } from './fork-sources.ts';
@@ -104,7 +105,7 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
     throw new HostError('capability_not_provided', {
       capability: `replay: forks of forks, more than ${MAX_GENERATIONS}`,
     });
-  const { head, stale } = await deps.log.fresh(source);
+  const { head, stale } = await freshLog(deps.log, source);
   if (stale) throw new HostError('service_unavailable');
   const { runId: sourceRunId } = source;
   const length = head.nextSequence;

@@ -93,6 +93,27 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     });
   });
 
+  it('architecture §5 [I98] a run whose log is being made again has not ended: its calls wait', async () => {
+    const runId = await startedRun(stores);
+    const call = { nodeId: 'n', visit: 1, toolId: 't', argsHash: 'h', occurrence: 0 };
+    const identity = { ...call, tenant: 'default', runId };
+    const claim = () =>
+      stores.effects.claim(identity, 0, { idempotent: false, leaseMs: patient(60_000) });
+    const heads = await db.query<{ head: string }>(
+      'DELETE FROM run_heads h WHERE run_id = $1 RETURNING to_jsonb(h)::text AS head',
+      [runId],
+    );
+    const away = { code: 'service_unavailable' };
+    await expect(claim()).rejects.toMatchObject(away);
+    const former = { identity, attempt: 0, state: 'in-doubt' as const };
+    await expect(stores.effects.inherit([former])).rejects.toMatchObject(away);
+    await db.query(
+      'INSERT INTO run_heads SELECT * FROM jsonb_populate_record(NULL::run_heads, $1::jsonb)',
+      [heads[0]?.head ?? ''],
+    );
+    expect(await claim()).toMatchObject({ kind: 'perform' });
+  });
+
   it('of appends at one time one that takes too long keeps no other from its place', async () => {
     const runIds = await Promise.all(Array.from({ length: 5 }, () => startedRun(stores)));
     const [slow = ''] = runIds;

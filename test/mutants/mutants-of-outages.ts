@@ -76,6 +76,15 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     ['workflows/child-runs.ts', 'before().some(([, other]) => other.isComing)', 'false'],
     [OF_RUNS, 'keeps the order of the record'],
   ],
+  [
+    98,
+    [
+      'src/adapters/postgres/effect-ledger.ts',
+      'if (head) return !head.closed;',
+      'return head?.closed === false;',
+    ],
+    ['test/adapters/one-row.test.ts', 'its calls wait'],
+  ],
   [98, [FAILURES, 'watch.doubt();', ''], [OF_OUTAGES, 'no number']],
   [98, [SLOTS, ' || !store.isThere()', ''], [OF_SLOTS, 'while the store is away']],
   [98, [DB, '|44|OW', '|44|XX|OW'], [OF_DATABASES, 'XX001']],

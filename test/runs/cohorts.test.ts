@@ -217,7 +217,10 @@ describe('a member of a cohort', () => {
   afterAll(() => stores.close());
 
   /** Whose fork is there; to read its log fails with this. */
-  async function stepped(code: 'history_undecodable' | 'internal_error') {
+  async function stepped(
+    code: 'history_undecodable' | 'internal_error' | 'run_not_found',
+    isLong = false,
+  ) {
     const { cohortId, nameAt } = await givenCohort(stores, 1);
     const fork = memberFork(cohortId, 0);
     await stores.runs.accept(fork);
@@ -226,7 +229,7 @@ describe('a member of a cohort', () => {
     const members = createCohortMembers({
       ...{ stores, logger: silentLogger, log: { head: failing, fresh: failing } },
     } as unknown as Parameters<typeof createCohortMembers>[0]);
-    const look = { isLong: false, spentMs: 0 };
+    const look = { isLong, spentMs: 0 };
     const stands = await members.step(nameAt(0), look).catch((error: unknown) => codeOf(error));
     return { stands, member: await stores.cohorts.member(nameAt(0)) };
   }
@@ -243,6 +246,12 @@ describe('a member of a cohort', () => {
   it('is tried again where one may', async () => {
     const { stands, member } = await stepped('internal_error');
     expect(stands).toBe('internal_error');
+    expect(member).not.toHaveProperty('outcome');
+  });
+
+  it('[I98] waits for the log of its fork while that is made again', async () => {
+    const { stands, member } = await stepped('run_not_found', true);
+    expect(stands).toBe('service_unavailable');
     expect(member).not.toHaveProperty('outcome');
   });
 });

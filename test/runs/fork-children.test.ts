@@ -1,5 +1,6 @@
 // The children of a fork (src/runs/fork-children.ts): what they read stays as long as they may read it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
 import { childRunIdOf, childSeriesOf } from '../../src/rules/ids.ts';
 import type { ForkOf, RunInput } from '../../src/rules/run-input.ts';
 import type { Recording } from '../../src/rules/recording.ts';
@@ -60,11 +61,12 @@ async function forked({ runId }: RunRef, mode: ForkOf['mode']): Promise<RunRef> 
   return fork;
 }
 
-function children() {
+function children(more: object = {}) {
   const log = {
     head: (run: RunRef) => stores.log.head(run),
     fresh: async (run: RunRef) => ({ head: await stores.log.head(run), stale: false }),
     rows: (run: RunRef, query: object) => readRows(stores.log, run, query),
+    ...more,
   };
   const engine = { start: async ({ runId }: RunInput) => ({ temporalRunId: `t-${runId}` }) };
   return createChildren({ stores, log, engine, logger: silentLogger } as unknown as ChildrenDeps);
@@ -102,6 +104,15 @@ describe('a child of a fork', () => {
     for (const run of [source, child]) while (!(await stores.retention.clean(run, 100)));
     while ((await stores.content.sweep(100)) > 0);
     expect(new Uint8Array(await stores.content.get(own.tenant, hash))).toEqual(bytes);
+  });
+
+  it('[I98] waits for the log of its source while that is made again', async () => {
+    const { source } = await familyOf();
+    const fresh = () => Promise.reject(new HostError('run_not_found'));
+    const fork = await forked(source, 'replay');
+    await expect(children({ fresh }).fork(fork, RECORDING)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
   });
 
   // [I70]

@@ -1,5 +1,6 @@
-// What a fork takes beyond the scope of its route (auth.md): its source is read, and a human's answer in it is one.
+// What a fork takes of its source, beyond the scope of its route (auth.md): that is read, and a human's answer in it is one.
 import { describe, expect, it } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { forkRun } from '../../src/runs/fork.ts';
@@ -18,6 +19,14 @@ describe('a fork', () => {
     await expect(forkRun({} as never, who('runs:create'), request)).rejects.toMatchObject({
       ...{ code: 'forbidden', details: { scopeRequired: 'runs:read' } },
     });
+  });
+
+  it('[I98] waits for the log of its source while that is made again', async () => {
+    const fresh = () => Promise.reject(new HostError('run_not_found'));
+    const request = { source, asked: { mode: 'replay' as const }, once: undefined as never };
+    await expect(
+      forkRun({ log: { fresh } } as never, who('runs:read'), request),
+    ).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 
   it("has another answer of a human by who may answer, as the question's own address asks", async () => {

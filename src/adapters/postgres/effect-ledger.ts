@@ -20,6 +20,7 @@
 //   or a doubt (the reconcile hook's answer), under its epoch. What a fork inherits (epoch 0) was performed under another
 //   key: in doubt, it is no idempotent tool's to repeat. `recall` returns what the column "other tool" says, and claims
 //   nothing. `force` is a human's answer to a doubt: one about another epoch than the row's forces nothing.
+import { HostError } from '../../rules/errors.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import {
@@ -141,13 +142,19 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   return claim(tx, ask);
 }
 
-/** Shared: claims go side by side, but the append that closes the run waits for them, and they for it. */
+/**
+ * Shared: claims go side by side, but the append that closes the run waits for them, and they for it. Throws service_unavailable
+ * where the run is there and its log is not: it is made again.
+ */
 async function isOpen(tx: Transaction, { runId, tenant }: EffectIdentity): Promise<boolean> {
   const [head] = await tx.query<{ closed: boolean }>(
     'SELECT closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR SHARE',
     [runId, tenant],
   );
-  return head?.closed === false;
+  if (head) return !head.closed;
+  const known = 'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2';
+  if ((await tx.query(known, [runId, tenant])).length === 0) return false;
+  throw new HostError('service_unavailable', { reason: 'The log of the run is made again.' });
 }
 
 async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
