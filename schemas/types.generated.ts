@@ -404,6 +404,13 @@ export interface Cohort {
    * `from` of the next page; absent: it is the last.
    */
   nextFrom?: number;
+  /**
+   * Why what was asked for cannot be read: defaults are in its place, and no fork is made by it.
+   */
+  unreadable?: {
+    code: string;
+    message: string;
+  };
 }
 export interface CohortShownSelection {
   workflowId?: string;
@@ -512,6 +519,13 @@ export interface CohortMemberResult {
      * The beginning of what is asked, as JSON text.
      */
     data: string;
+  };
+  /**
+   * Why its report cannot be read: what it holds is left out.
+   */
+  unreadable?: {
+    code: string;
+    message: string;
   };
 }
 export interface CohortSide {

@@ -18,12 +18,10 @@ const MAX_LINES = 5;
 
 export function cohortsTable(cohorts: readonly Cohort[], screen: Screen): string {
   if (cohorts.length === 0) return 'No cohorts yet.';
-  const rows = cohorts.map(
-    ({ cohortId, state, createdAt, settled, members, totals, mode, change }) => [
-      ...[cohortId, STATE_WORDS[state] ?? state, createdAt, `${settled} of ${members}`],
-      ...[`${totals.same}`, changeText({ mode, change })],
-    ],
-  );
+  const rows = cohorts.map(({ cohortId, state, createdAt, settled, members, totals, ...asked }) => [
+    ...[cohortId, STATE_WORDS[state] ?? state, createdAt, `${settled} of ${members}`],
+    ...[`${totals.same}`, changeText(asked)],
+  ]);
   return table(['COHORT', 'STATE', 'BEGAN', 'RUNS', 'THE SAME', 'BY'], rows, { screen });
 }
 

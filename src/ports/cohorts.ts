@@ -8,6 +8,7 @@ import type {
   MemberReport,
   MemberStop,
 } from '../rules/cohort.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
 import type { RunRow } from './runs.ts';
 
 export type CohortState = 'running' | 'cancelling' | 'completed' | 'cancelled';
@@ -26,6 +27,8 @@ export interface CohortRow extends Omit<NewCohort, 'members'> {
   readonly state: CohortState;
   readonly isStarted: boolean;
   readonly endedAtMs?: number;
+  /** Its request, in whose place the defaults are, with no change. No fork is made by it. */
+  readonly unreadable?: Unreadable;
 }
 
 /** One that was accepted, and that Temporal was not seen to have. */
@@ -43,6 +46,8 @@ export interface CohortMember {
   /** Absent: it has not come to its end. */
   readonly outcome?: MemberOutcome;
   readonly report?: MemberReport;
+  /** Its question, or its report, which is absent then. */
+  readonly unreadable?: Unreadable;
 }
 
 export interface ModelUse {
@@ -86,8 +91,10 @@ export interface CohortStore {
     tenant: string,
     query: { readonly cursor?: string; readonly limit: number },
   ): Promise<{ readonly cohorts: readonly CohortRow[]; readonly nextCursor?: string }>;
-  /** By cohort, in one look; each that is asked for is there. */
+  /** By cohort; each that is asked for is there. A report that cannot be read counts by its outcome, without its use of models. */
   totals(tenant: string, cohortIds: readonly string[]): Promise<ReadonlyMap<string, CohortTotals>>;
+  /** Positions of those that have not come to their end, in order. */
+  left(tenant: string, cohortId: string): Promise<readonly number[]>;
   /** By position, from `from` on. */
   members(
     tenant: string,

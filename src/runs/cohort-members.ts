@@ -74,25 +74,15 @@ export function createCohortMembers(withoutVerdicts: CohortMemberDeps): CohortMe
 
 type StepDeps = CohortMemberDeps & { readonly verdicts: Verdicts };
 
-/** Members that are read at once. */
-const PAGE_MEMBERS = 200;
-
 async function leftMembers(
   { stores: { cohorts } }: CohortMemberDeps,
   { tenant, cohortId, isCancelled }: Omit<MemberName, 'position'> & { isCancelled: boolean },
 ): Promise<MemberName[]> {
   if (isCancelled) await cohorts.cancelling(tenant, cohortId);
-  const left: MemberName[] = [];
-  for (let from = 0; ; from += PAGE_MEMBERS) {
-    const page = await cohorts.members(tenant, cohortId, { from, limit: PAGE_MEMBERS });
-    for (const { position, outcome } of page) {
-      if (outcome !== undefined) continue;
-      const name = { tenant, cohortId, position };
-      await cohorts.noteStop(name, 'cancelled');
-      left.push(name);
-    }
-    if (page.length < PAGE_MEMBERS) return left;
-  }
+  const positions = await cohorts.left(tenant, cohortId);
+  const left = positions.map((position) => ({ tenant, cohortId, position }));
+  for (const name of left) await cohorts.noteStop(name, 'cancelled');
+  return left;
 }
 
 /** What a step is about. */
@@ -200,9 +190,11 @@ function unmade(code: ErrorCode, error: unknown): Parameters<CohortStore['settle
 
 async function forkMember(
   deps: CohortMemberDeps,
-  { tenant, cohortId, request }: CohortRow,
+  cohort: CohortRow,
   { sourceRunId, forkRunId }: CohortMember,
 ): Promise<void> {
+  requireReadable(cohort);
+  const { tenant, cohortId, request } = cohort;
   const source = await deps.stores.runs.find(tenant, sourceRunId);
   if (!source) throw new HostError('run_not_found', { runId: sourceRunId });
   // What a cohort keeps of its members is not sealed.
@@ -213,6 +205,11 @@ async function forkMember(
   const build = await buildFor(deps, change, sourceRunId);
   const as = { runId: forkRunId, cohortId, ...(build ? { build } : {}) };
   await forkRun(deps, caller, { source, asked, as });
+}
+
+/** Throws history_undecodable where its request cannot be read: what it asks for is not known. */
+export function requireReadable({ unreadable }: CohortRow): void {
+  if (unreadable) throw new HostError(unreadable.code, { reason: unreadable.message });
 }
 
 /** Kept with the fork: Temporal forgets runs. */

@@ -2,6 +2,7 @@
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
 import { causeText } from './diff.ts';
 import { printable } from './printable.js';
+import { unreadableText } from './unreadable.ts';
 
 export type Outcome = NonNullable<CohortMemberResult['outcome']>;
 
@@ -25,7 +26,12 @@ export const STATE_WORDS: Readonly<Record<Cohort['state'], string>> = {
 };
 
 /** What all members went by. */
-export function changeText({ mode, change }: Pick<Cohort, 'mode' | 'change'>): string {
+export function changeText({
+  mode,
+  change,
+  unreadable,
+}: Pick<Cohort, 'mode' | 'change' | 'unreadable'>): string {
+  if (unreadable) return unreadableText(unreadable);
   if (mode === 'replay')
     return `replayed by the code of ${change.build === undefined ? 'this build' : `build ${change.build}`}`;
   const agents = Object.entries(change.agents ?? {}).map(([name, { packVersion }]) =>
@@ -38,7 +44,7 @@ export function changeText({ mode, change }: Pick<Cohort, 'mode' | 'change'>): s
 
 /** Why a member is not the same, a line for each thing. */
 export function memberLines(member: CohortMemberResult): string[] {
-  const { changes = [], asks, error, divergence } = member;
+  const { changes = [], asks, error, divergence, unreadable } = member;
   const lines = changes.map(
     ({ nodeId = 'the run', visit = 1, pointer, before = 'nothing', after = 'nothing' }) =>
       `${nodeId}${visit === 1 ? '' : ` (visit ${visit})`} ${pointer}: ${before} → ${after}`,
@@ -53,7 +59,8 @@ export function memberLines(member: CohortMemberResult): string[] {
       `from event ${seq}${where} on: ${causeText(told as Parameters<typeof causeText>[0])}`,
     );
   }
-  return lines.map(printable);
+  const told = lines.map(printable);
+  return unreadable ? [...told, unreadableText(unreadable)] : told;
 }
 
 /** What both sides took of models. */

@@ -12,6 +12,7 @@ import { createExpirer } from '../../src/log/expirer.ts';
 import { createRounds } from '../../src/log/rounds.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { sha256Hex } from '../../src/rules/ids.ts';
+import { createCohortMembers } from '../../src/runs/cohort-members.ts';
 import { startLeftCohorts } from '../../src/runs/cohorts.ts';
 import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -24,6 +25,7 @@ import { quietLogger } from '../support/quiet-logger.ts';
 import { takes } from '../support/waiting.ts';
 
 const KEY = { id: 'k', key: new Uint8Array(32) };
+type MemberDeps = Parameters<typeof createCohortMembers>[0];
 const AWAY = new HostError('service_unavailable');
 
 // [I97]
@@ -206,6 +208,62 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     expect([behind?.cohortId, started]).toEqual([lost[19], []]);
     expect(await startLeftCohorts(deps, behind)).toBeUndefined();
     expect(started.toSorted()).toEqual(ids.toSorted().slice(21));
+  });
+
+  it('a damaged member keeps no cohort open, and is named beside the others', async () => {
+    const { cohorts } = stores;
+    const { cohortId, nameAt } = await givenCohort(stores, 4);
+    const used = { status: 'completed', inputTokens: 1, outputTokens: 2, usd: 0.5 };
+    for (const at of [0, 1])
+      await cohorts.settle(nameAt(at), { outcome: 'same', report: { before: used, after: used } });
+    await db.query(
+      `UPDATE cohort_members SET question = CASE position WHEN 2 THEN '{' END,
+         report = CASE position WHEN 0 THEN '{"a' ELSE report END WHERE cohort_id = $1`,
+      [cohortId],
+    );
+    const members = createCohortMembers({ stores, logger: quietLogger } as unknown as MemberDeps);
+    const left = await members.left('default', cohortId, false);
+    expect(left).toEqual([nameAt(2), nameAt(3)]);
+    for (const name of left)
+      await members.giveUp(name, { code: 'internal_error', message: 'It does not end.' });
+    await members.end('default', cohortId);
+    expect(await cohorts.find('default', cohortId)).toMatchObject({ state: 'completed' });
+    const found = await cohorts.members('default', cohortId, { from: 0, limit: 10 });
+    const code = 'history_undecodable';
+    expect(found.map(({ outcome, unreadable }) => [outcome, unreadable?.code])).toEqual([
+      ...[
+        ['same', code],
+        ['same', undefined],
+        ['not-finished', code],
+      ],
+      ['not-finished', undefined],
+    ]);
+    for (const report of ['null', '{"before":{"inputTokens":1.5}}', '{"changes":[null]}']) {
+      await db.query(
+        'UPDATE cohort_members SET report = $2 WHERE cohort_id = $1 AND position = 0',
+        [...[cohortId, report]],
+      );
+      expect((await cohorts.member(nameAt(0)))?.unreadable).toMatchObject({ code });
+      const sums = { inputTokens: 1, outputTokens: 2, usd: 0.5 };
+      expect((await cohorts.totals('default', [cohortId])).get(cohortId)).toEqual({
+        ...{ counts: { same: 2, 'not-finished': 2 }, before: sums, after: sums },
+      });
+    }
+  });
+
+  it('a cohort whose request is damaged is listed by name, and its members come to their end', async () => {
+    const { cohorts } = stores;
+    const { cohortId, nameAt } = await givenCohort(stores, 1);
+    const code = 'history_undecodable';
+    for (const request of ['{', '{}', 'null']) {
+      await db.query('UPDATE cohorts SET request = $2 WHERE cohort_id = $1', [cohortId, request]);
+      const { cohorts: listed } = await cohorts.list('default', { limit: 50 });
+      const found = listed.find((row) => row.cohortId === cohortId);
+      expect(found).toMatchObject({ unreadable: { code }, request: { change: {} } });
+    }
+    const members = createCohortMembers({ stores, logger: quietLogger } as unknown as MemberDeps);
+    expect(await members.step(nameAt(0), { isLong: false, spentMs: 0 })).toBe('ended');
+    expect(await cohorts.member(nameAt(0))).toMatchObject({ report: { error: { code } } });
   });
 
   it('of an erasure whose request cannot be read the others are named all the same', async () => {

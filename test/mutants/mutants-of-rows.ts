@@ -121,6 +121,15 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
+    [
+      'src/adapters/postgres/cohort-rows.ts',
+      "...toldOr<Pick<CohortMember, 'report'>>({}, () => reportIn(record)),",
+      '...reportIn(record),',
+    ],
+    [OF_ONE, 'a damaged member keeps no cohort open'],
+  ],
+  [
+    97,
     [ROUNDS, 'known?.code !== fault.code', 'known?.code === fault.code'],
     [OF_ROUNDS, 'that fails is named'],
   ],

@@ -1,80 +1,27 @@
 // Cohorts on Postgres: which runs one picked, and what became of each fork. What a member came to stands
 // once; a member that is settled again stays as it is.
-import type {
-  AskedQuestion,
-  CohortRequest,
-  MemberOutcome,
-  MemberReport,
-  MemberStop,
-} from '../../rules/cohort.ts';
 import { unreadableFor } from '../../rules/unreadable.ts';
 import type {
-  CohortMember,
-  CohortRow,
   CohortState,
   CohortStore,
   CohortTotals,
   MemberName,
-  ModelUse,
   NewCohort,
 } from '../../ports/cohorts.ts';
 import type { RunRow } from '../../ports/runs.ts';
+import {
+  COHORT_COLUMNS,
+  cohortOf,
+  MEMBER_COLUMNS,
+  memberOf,
+  TotalsSum,
+  type CohortRecord,
+  type MemberRecord,
+  type SettledRecord,
+} from './cohort-rows.ts';
 import { isOlder, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 import { RUN_COLUMNS, runReader, type RunRecord } from './run-record.ts';
-
-interface CohortRecord {
-  readonly cohort_id: string;
-  readonly tenant_id: string;
-  readonly created_at_ms: number;
-  readonly request: string;
-  readonly members: number;
-  readonly state: string;
-  readonly is_started: boolean;
-  readonly ended_at_ms: number | null;
-}
-const COLUMNS =
-  'cohort_id, tenant_id, created_at_ms, request, members, state, is_started, ended_at_ms';
-
-function cohortOf(record: CohortRecord): CohortRow {
-  return {
-    cohortId: record.cohort_id,
-    tenant: record.tenant_id,
-    createdAtMs: record.created_at_ms,
-    request: JSON.parse(record.request) as CohortRequest,
-    members: record.members,
-    state: record.state as CohortState,
-    isStarted: record.is_started,
-    ...(record.ended_at_ms === null ? {} : { endedAtMs: record.ended_at_ms }),
-  };
-}
-
-interface MemberRecord {
-  readonly position: number;
-  readonly source_run_id: string;
-  readonly fork_run_id: string;
-  readonly is_made: boolean;
-  readonly stop: string | null;
-  readonly question: string | null;
-  readonly outcome: string | null;
-  readonly report: string | null;
-}
-const MEMBER = `position, source_run_id, fork_run_id, stop, question, outcome, report,
-  EXISTS (SELECT 1 FROM runs r WHERE r.run_id = fork_run_id) AS is_made`;
-
-function memberOf(record: MemberRecord): CohortMember {
-  const { question, report } = record;
-  return {
-    position: record.position,
-    sourceRunId: record.source_run_id,
-    forkRunId: record.fork_run_id,
-    isMade: record.is_made,
-    ...(record.stop === null ? {} : { stop: record.stop as MemberStop }),
-    ...(question === null ? {} : { question: JSON.parse(question) as AskedQuestion }),
-    ...(record.outcome === null ? {} : { outcome: record.outcome as MemberOutcome }),
-    ...(report === null ? {} : { report: JSON.parse(report) as MemberReport }),
-  };
-}
 
 const candidates =
   (db: SealedDb): CohortStore['candidates'] =>
@@ -159,43 +106,29 @@ async function insert(db: Db, cohort: NewCohort, maxOpen: number): Promise<boole
   });
 }
 
-type Side = 'before' | 'after';
-type TotalsRecord = {
-  readonly cohort_id: string;
-  readonly outcome: string;
-  readonly count: number;
-} & Readonly<
-  Record<`${Side}_${'input' | 'output'}`, number> & Record<`${Side}_usd`, number | null>
->;
+/** Settled members that are read at once to be summed. */
+const SUMMED_MEMBERS = 500;
 
-/**
- * A report as JSON of which numbers are read: the server decodes every text that it passes, and refuses a NUL and half a
- * character, which the texts of runs may hold. So no text has such an escape.
- */
-const TOLD = String.raw`replace(replace(report, '\\', ''), '\u', 'u')::json`;
-
-/** Sums over the reports of each outcome. */
-const USE = (['before', 'after'] as const)
-  .flatMap((side) => [
-    `coalesce(sum((told #>> '{${side},inputTokens}')::bigint), 0)::bigint AS ${side}_input`,
-    `coalesce(sum((told #>> '{${side},outputTokens}')::bigint), 0)::bigint AS ${side}_output`,
-    `sum((told #>> '{${side},usd}')::double precision) AS ${side}_usd`,
-  ])
-  .join(', ');
-
-function useOf(rows: readonly TotalsRecord[], side: Side): ModelUse {
-  const sum = (name: 'input' | 'output' | 'usd'): number =>
-    rows.reduce((all, row) => all + (row[`${side}_${name}`] ?? 0), 0);
-  const isPriced = rows.some((row) => row[`${side}_usd`] !== null);
-  return {
-    ...{ inputTokens: sum('input'), outputTokens: sum('output') },
-    ...(isPriced ? { usd: sum('usd') } : {}),
-  };
-}
-
-function totalsOf(rows: readonly TotalsRecord[]): CohortTotals {
-  const counts = Object.fromEntries(rows.map(({ outcome, count }) => [outcome, count]));
-  return { counts, before: useOf(rows, 'before'), after: useOf(rows, 'after') };
+/** Page by page: a report may be long, and a cohort has many. */
+async function totalsOf(
+  db: Db,
+  tenant: string,
+  cohortIds: readonly string[],
+): Promise<ReadonlyMap<string, CohortTotals>> {
+  const sums = new Map(cohortIds.map((id) => [id, new TotalsSum()]));
+  let last: SettledRecord | undefined;
+  do {
+    const rows = await db.query<SettledRecord>(
+      `SELECT cohort_id, position, outcome, report FROM cohort_members
+       WHERE cohort_id = ANY($1::text[]) AND tenant_id = $2 AND outcome IS NOT NULL
+         AND (cohort_id, position) > ($3::text, $4::bigint)
+       ORDER BY cohort_id, position LIMIT $5`,
+      [cohortIds, tenant, last?.cohort_id ?? '', last?.position ?? -1, SUMMED_MEMBERS],
+    );
+    for (const row of rows) sums.get(row.cohort_id)?.add(row);
+    last = rows[SUMMED_MEMBERS - 1];
+  } while (last);
+  return new Map([...sums].map(([id, sum]) => [id, sum.totals()]));
 }
 
 const OF_MEMBER = 'cohort_id = $1 AND tenant_id = $2 AND position = $3';
@@ -246,23 +179,20 @@ function memberWrites(
   };
 }
 
-function memberReads(db: Db): Pick<CohortStore, 'totals' | 'members' | 'member'> {
+function memberReads(db: Db): Pick<CohortStore, 'totals' | 'left' | 'members' | 'member'> {
   return {
-    async totals(tenant, cohortIds) {
-      const rows = await db.query<TotalsRecord>(
-        `SELECT cohort_id, outcome, count(*) AS count, ${USE}
-         FROM (SELECT cohort_id, outcome, ${TOLD} AS told FROM cohort_members
-           WHERE cohort_id = ANY($1::text[]) AND tenant_id = $2 AND outcome IS NOT NULL) settled
-         GROUP BY cohort_id, outcome`,
-        [cohortIds, tenant],
+    totals: (tenant, cohortIds) => totalsOf(db, tenant, cohortIds),
+    async left(tenant, cohortId) {
+      const rows = await db.query<Pick<MemberRecord, 'position'>>(
+        `SELECT position FROM cohort_members
+         WHERE cohort_id = $1 AND tenant_id = $2 AND outcome IS NULL ORDER BY position`,
+        [cohortId, tenant],
       );
-      return new Map(
-        cohortIds.map((id) => [id, totalsOf(rows.filter(({ cohort_id }) => cohort_id === id))]),
-      );
+      return rows.map(({ position }) => position);
     },
     async members(tenant, cohortId, { from, limit, outcome }) {
       const records = await db.query<MemberRecord>(
-        `SELECT ${MEMBER} FROM cohort_members
+        `SELECT ${MEMBER_COLUMNS} FROM cohort_members
          WHERE cohort_id = $1 AND tenant_id = $2 AND position >= $3 AND ($5::text IS NULL OR outcome = $5)
          ORDER BY position LIMIT $4`,
         [cohortId, tenant, from, limit, outcome ?? null],
@@ -271,7 +201,7 @@ function memberReads(db: Db): Pick<CohortStore, 'totals' | 'members' | 'member'>
     },
     async member(name) {
       const [record] = await db.query<MemberRecord>(
-        `SELECT ${MEMBER} FROM cohort_members WHERE ${OF_MEMBER}`,
+        `SELECT ${MEMBER_COLUMNS} FROM cohort_members WHERE ${OF_MEMBER}`,
         nameValues(name),
       );
       return record && memberOf(record);
@@ -322,7 +252,7 @@ export function createCohortStore(db: SealedDb): CohortStore {
     },
     async find(tenant, cohortId) {
       const [record] = await db.query<CohortRecord>(
-        `SELECT ${COLUMNS} FROM cohorts WHERE cohort_id = $1 AND tenant_id = $2`,
+        `SELECT ${COHORT_COLUMNS} FROM cohorts WHERE cohort_id = $1 AND tenant_id = $2`,
         [cohortId, tenant],
       );
       return record && cohortOf(record);
@@ -330,7 +260,7 @@ export function createCohortStore(db: SealedDb): CohortStore {
     async list(tenant, { cursor, limit }) {
       const values: SqlValue[] = [tenant, limit + 1];
       const records = await db.query<CohortRecord>(
-        `SELECT ${COLUMNS} FROM cohorts
+        `SELECT ${COHORT_COLUMNS} FROM cohorts
          WHERE tenant_id = $1 AND ${behind('(created_at_ms, cohort_id)', 'newest', { cursor, values })}
          ORDER BY created_at_ms DESC, cohort_id DESC LIMIT $2`,
         values,

@@ -225,7 +225,7 @@ const NO_USE = { inputTokens: 0, outputTokens: 0 };
 const NOTHING_YET: CohortTotals = { counts: {}, before: NO_USE, after: NO_USE };
 
 function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: CohortTotals): Cohort {
-  const { cohortId, state, createdAtMs, endedAtMs, members, request } = row;
+  const { cohortId, state, createdAtMs, endedAtMs, members, request, unreadable } = row;
   const { select, change, parallel, memberTimeoutMs } = request;
   const { fromMs, untilMs, workflowId, ...picked } = select;
   const totals = { ...NONE, ...counts };
@@ -245,11 +245,12 @@ function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: Coh
     ...{ parallel, memberTimeoutMs, members },
     settled: Object.values(counts).reduce((sum, count) => sum + count, 0),
     ...{ totals, before, after },
+    ...(unreadable ? { unreadable } : {}),
   };
 }
 
 function memberView(asker: Asker, member: CohortMember): CohortMemberResult {
-  const { position, sourceRunId, forkRunId, isMade, outcome, report = {} } = member;
+  const { position, sourceRunId, forkRunId, isMade, outcome, report = {}, unreadable } = member;
   const { changes, ...told } = report;
   return {
     ...{ position, sourceRunId: shownRunId(asker, sourceRunId) },
@@ -257,5 +258,6 @@ function memberView(asker: Asker, member: CohortMember): CohortMemberResult {
     ...(outcome === undefined ? {} : { outcome }),
     ...told,
     ...(changes === undefined ? {} : { changes: [...changes] }),
+    ...(unreadable ? { unreadable } : {}),
   };
 }
