@@ -28,6 +28,8 @@ export interface ProjectorDeps {
   readonly processId: string;
   /** For tests: rest before a run whose catch-up failed is tried again. */
   readonly retryPauseMs?: number;
+  /** For tests; LEASE_RENEW_MS when absent. */
+  readonly renewMs?: number;
 }
 
 /** A run as Temporal names it, in the place of its tenant. */
@@ -59,6 +61,8 @@ class RunProjector implements Projector {
   #hintedAtMs = performance.now();
   readonly #unsubscribe: () => void;
   #lease: NodeJS.Timeout | undefined;
+  /** Whose runs are being caught up: one at a time. */
+  #deadProcess: string | undefined;
 
   constructor(deps: ProjectorDeps) {
     this.#deps = deps;
@@ -102,7 +106,7 @@ class RunProjector implements Projector {
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
     this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns());
     const renew = () => this.#inBackground('the lease', () => this.#keepLease());
-    this.#lease = setInterval(renew, LEASE_RENEW_MS);
+    this.#lease = setInterval(renew, this.#deps.renewMs ?? LEASE_RENEW_MS);
   }
 
   async stop(): Promise<void> {
@@ -142,7 +146,7 @@ class RunProjector implements Projector {
 
   async #catchUpOpenRuns(): Promise<void> {
     for (let after = ''; !this.#signal.aborted;) {
-      const runs = await this.#deps.stores.projection.openRuns(after, OPEN_PAGE);
+      const runs = await this.#openRuns(after);
       for (let at = 0; at < runs.length && !this.#signal.aborted; at += OPEN_CONCURRENCY) {
         const group = runs.slice(at, at + OPEN_CONCURRENCY);
         await this.#catchUpGroup(group);
@@ -154,13 +158,39 @@ class RunProjector implements Projector {
     }
   }
 
+  /** One page, asked for until the database answers: nobody else begins the pass again. Empty once this stops. */
+  async #openRuns(after: string): Promise<readonly RunRef[]> {
+    const { stores, logger, retryPauseMs = AWAY_PAUSE_MS } = this.#deps;
+    const backOff = new BackOff(retryPauseMs, MAX_AWAY_PAUSE_MS);
+    while (!this.#signal.aborted) {
+      try {
+        return await stores.projection.openRuns(after, OPEN_PAGE);
+      } catch (error) {
+        logger.warn('open runs cannot be listed, trying again', { reason: String(error) });
+      }
+      await rest(backOff.next(), this.#signal);
+    }
+    return [];
+  }
+
   async #keepLease(): Promise<void> {
     const { stores, processId, logger } = this.#deps;
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
-    const dead = await stores.projection.takeExpiredLease();
+    if (this.#deadProcess !== undefined) {
+      await stores.projection.renewLease(this.#deadProcess, LEASE_TTL_MS);
+      return;
+    }
+    const dead = await stores.projection.takeExpiredLease(LEASE_TTL_MS);
     if (dead === undefined) return;
     logger.info('catching up for a process that is gone', { process: dead });
-    await this.#catchUpOpenRuns();
+    this.#deadProcess = dead;
+    try {
+      await this.#catchUpOpenRuns();
+      // Until then it is somebody's to win if this process dies, too.
+      if (!this.#signal.aborted) await stores.projection.releaseLease(dead);
+    } finally {
+      this.#deadProcess = undefined;
+    }
   }
 }
 

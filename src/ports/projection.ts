@@ -11,8 +11,11 @@ export interface ProjectionStore {
   onWatch(listener: (runId: string) => void): () => void;
   /** Renews this process's lease. */
   renewLease(holder: string, ttlMs: number): Promise<void>;
-  /** Deletes one expired lease of another and returns its holder: the caller won it. */
-  takeExpiredLease(): Promise<string | undefined>;
+  /**
+   * Claims one expired lease for `ttlMs` and returns its holder: the caller won it. Until the caller releases it, it expires
+   * again, unless it is renewed.
+   */
+  takeExpiredLease(ttlMs: number): Promise<string | undefined>;
   releaseLease(holder: string): Promise<void>;
   /** Above the runId `after`, ascending by runId. */
   openRuns(after: string, limit: number): Promise<readonly RunRef[]>;

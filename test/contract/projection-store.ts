@@ -62,10 +62,20 @@ export function projectionStoreContract(stores: GivenStores): void {
       await projection().renewLease(gone, 0);
       await projection().releaseLease(gone);
       const taken = await Promise.all(
-        Array.from({ length: 4 }, () => projection().takeExpiredLease()),
+        Array.from({ length: 4 }, () => projection().takeExpiredLease(TTL_MS)),
       );
       expect(taken.filter((holder) => holder !== undefined)).toEqual([dead]);
       await projection().releaseLease(live);
+      await projection().releaseLease(dead);
+    });
+
+    it('architecture §3.4 a lease that was taken is won again until it is released', async () => {
+      const dead = newId('dead');
+      await projection().renewLease(dead, 0);
+      expect(await projection().takeExpiredLease(0)).toBe(dead);
+      expect(await projection().takeExpiredLease(0)).toBe(dead);
+      await projection().releaseLease(dead);
+      expect(await projection().takeExpiredLease(0)).toBeUndefined();
     });
 
     it('architecture §3.4 open runs are listed in pages; closed ones are not', async () => {

@@ -1,6 +1,16 @@
 // Hints, leases and followers on PGlite, with played histories (architecture §3.4).
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  vi,
+} from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { createProjector, type Projector } from '../../src/log/projector.ts';
@@ -103,10 +113,69 @@ describe('architecture §3.4: nothing hides a run', () => {
     await stores.projection.renewLease('a dead worker', 1);
     await takes(20);
     const wins = await Promise.all([
-      stores.projection.takeExpiredLease(),
-      stores.projection.takeExpiredLease(),
+      stores.projection.takeExpiredLease(60_000),
+      stores.projection.takeExpiredLease(60_000),
     ]);
     expect(wins.filter((holder) => holder === 'a dead worker')).toHaveLength(1);
+    await stores.projection.releaseLease('a dead worker');
+  });
+
+  /** On which one question for open runs fails: the first, or the first after a pass that found none. */
+  function stumbling(when: 'at start' | 'for a dead process') {
+    const answers = when === 'at start' ? ['fails'] : ['none', 'fails'];
+    const { openRuns } = stores.projection;
+    const projection: Stores['projection'] = {
+      ...stores.projection,
+      openRuns: async (...asked) => {
+        const answer = answers.shift();
+        if (answer === 'fails') throw new HostError('service_unavailable');
+        return answer === 'none' ? [] : openRuns(...asked);
+      },
+    };
+    return other(projection);
+  }
+
+  /** Another process, stopped at the end of the test. */
+  function other(projection: Stores['projection']): Projector {
+    const one = createProjector({
+      ...{ log, stores: { ...stores, projection }, logger: silentLogger },
+      ...{ processId: randomUUID(), retryPauseMs: 20, renewMs: 50 },
+    });
+    onTestFinished(() => one.stop());
+    return one;
+  }
+
+  // [I97]
+  it.each(['at start', 'for a dead process'] as const)(
+    'a page of open runs that the database does not give is asked for again: %s',
+    async (when) => {
+      history.add(segment, threeTasks());
+      const dead = randomUUID();
+      if (when !== 'at start') await stores.projection.renewLease(dead, 0);
+      await stumbling(when).start();
+      await expect.poll(async () => (await stores.log.head(runRef(runId)))?.closed).toBe(true);
+    },
+  );
+
+  it('the lease of a dead process is released after its pass, not before', async () => {
+    const dead = randomUUID();
+    await stores.projection.renewLease(dead, 0);
+    const released: string[] = [];
+    let pages = 0;
+    let letGo = (): void => undefined;
+    const gone = new Promise<void>((resolve) => (letGo = resolve));
+    const projection: Stores['projection'] = {
+      ...stores.projection,
+      // The first page is that of the pass at start.
+      openRuns: async () => (++pages > 1 ? gone.then(() => []) : []),
+      releaseLease: async (holder) => void released.push(holder),
+    };
+    await other(projection).start();
+    await expect.poll(() => pages).toBe(2);
+    await takes(200);
+    expect([pages, released]).toEqual([2, []]);
+    letGo();
+    await expect.poll(() => released).toEqual([dead]);
   });
 
   it('a run that Temporal never answers for hides no other that is open', async () => {

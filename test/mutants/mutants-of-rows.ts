@@ -130,6 +130,15 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
+    [
+      'src/log/projector.ts',
+      "logger.warn('open runs cannot be listed, trying again', { reason: String(error) });",
+      'throw error;',
+    ],
+    ['test/log/projector.test.ts', 'a page of open runs that the database does not give'],
+  ],
+  [
+    97,
     [ROUNDS, 'known?.code !== fault.code', 'known?.code === fault.code'],
     [OF_ROUNDS, 'that fails is named'],
   ],

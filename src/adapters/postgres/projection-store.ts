@@ -78,12 +78,13 @@ function progress(db: Db): Omit<ProjectionStore, 'onWatch' | keyof ReturnType<ty
         [holder, ttlMs],
       );
     },
-    async takeExpiredLease() {
+    async takeExpiredLease(ttlMs) {
       const [row] = await db.query<{ holder: string }>(
-        `DELETE FROM process_leases WHERE holder = (
+        `UPDATE process_leases SET expires_at_ms = openwop_now_ms() + $1::bigint WHERE holder = (
            SELECT holder FROM process_leases WHERE expires_at_ms <= openwop_now_ms()
            ORDER BY expires_at_ms LIMIT 1 FOR UPDATE SKIP LOCKED
          ) RETURNING holder`,
+        [ttlMs],
       );
       return row?.holder;
     },
