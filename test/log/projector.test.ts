@@ -123,7 +123,8 @@ describe('architecture §3.4: nothing hides a run', () => {
   /** On which one question for open runs fails: the first, or the first after a pass that found none. */
   function stumbling(when: 'at start' | 'for a dead process') {
     const answers = when === 'at start' ? ['fails'] : ['none', 'fails'];
-    const { openRuns } = stores.projection;
+    const openRuns: Stores['projection']['openRuns'] = (...asked) =>
+      stores.projection.openRuns(...asked);
     const projection: Stores['projection'] = {
       ...stores.projection,
       openRuns: async (...asked) => {
