@@ -1,5 +1,6 @@
 // What Core tells the registry (architecture §5): tools, instances under a lease, audit. Written one after the other,
 // tried again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
+import { codeOf, HostError } from '../rules/errors.ts';
 import { within } from '../system/time.ts';
 import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -14,6 +15,8 @@ const AUDIT_WAIT_MS = 500;
 /** Longest wait in ms for one word of the registry, and from a failure to the next try. */
 const CALL_MS = 10_000;
 const RETRY_MS = 1_000;
+/** Calls of one round without an answer that are waited for. */
+const TOO_LATE = 2;
 /** For what is left when Core stops, in ms. */
 const FINAL_MS = 2_000;
 
@@ -77,12 +80,13 @@ export class RegistryWriter {
     clearTimeout(this.#timer);
     clearInterval(this.#renewal);
     this.#rows.clear();
-    await within(FINAL_MS, this.#finish(), late).catch((error: unknown) => this.#failed(error));
+    await within(FINAL_MS, this.#finish(), late).catch((error: unknown) => this.#failed({ error }));
   }
 
   async #finish(): Promise<void> {
     await this.#working;
-    await this.#write();
+    const [fault] = await this.#write();
+    if (fault) this.#failed(fault);
     await this.#options.registry.removeInstances(this.#options.instanceId);
   }
 
@@ -112,8 +116,7 @@ export class RegistryWriter {
     // Whoever works now looks again at its end.
     if (this.#working || this.#stopped) return;
     this.#working = this.#write()
-      .then(() => this.#recovered())
-      .catch((error: unknown) => this.#failed(error))
+      .then(([fault]) => (fault ? this.#failed(fault) : this.#recovered()))
       .finally(() => {
         this.#working = undefined;
         this.#scheduleRest();
@@ -127,35 +130,43 @@ export class RegistryWriter {
     if (nextMs !== Infinity) this.#schedule(Math.max(0, nextMs - Date.now()));
   }
 
-  async #write(): Promise<void> {
-    await this.#writeTools();
-    await this.#writeRows();
-    await this.#writeAudit();
+  /** Each part, and each agent in it, has its turn, whatever becomes of those before it. Returns what could not be written. */
+  async #write(): Promise<readonly Fault[]> {
+    const faults = [...(await this.#writeTools()), ...(await this.#writeRows())];
+    await this.#writeAudit().catch((error: unknown) => faults.push({ error }));
+    return faults;
   }
 
-  async #writeTools(): Promise<void> {
+  #writeTools(): Promise<Fault[]> {
     const { registry, tenant } = this.#options;
-    for (const [agentId, tools] of [...this.#tools]) {
-      await within(CALL_MS, registry.saveTools(tenant, agentId, tools), late);
-      if (this.#tools.get(agentId) === tools) this.#tools.delete(agentId);
-    }
+    return ofEach([...this.#tools], async ([agentId, tools]) => {
+      // After the others in the next round, if it fails.
+      this.#tools.delete(agentId);
+      try {
+        await within(CALL_MS, registry.saveTools(tenant, agentId, tools), late);
+      } catch (error) {
+        if (!this.#tools.has(agentId)) this.#tools.set(agentId, tools);
+        throw error;
+      }
+    });
   }
 
-  async #writeRows(): Promise<void> {
+  #writeRows(): Promise<Fault[]> {
     const { registry, row, limits } = this.#options;
     const nowMs = Date.now();
-    for (const [agentId, dueMs] of [...this.#rows]) {
-      if (dueMs > nowMs || this.#stopped) continue;
+    const due = [...this.#rows].filter(([, dueMs]) => dueMs <= nowMs);
+    return ofEach(due, async ([agentId, dueMs]) => {
+      if (this.#stopped) return;
       this.#rows.delete(agentId);
       const instance = row(agentId);
-      if (!instance) continue;
+      if (!instance) return;
       try {
         await within(CALL_MS, registry.saveInstance(instance, limits.leaseMs), late);
       } catch (error) {
         this.#rows.set(agentId, dueMs);
         throw error;
       }
-    }
+    });
   }
 
   async #writeAudit(): Promise<void> {
@@ -170,10 +181,10 @@ export class RegistryWriter {
     }
   }
 
-  #failed(error: unknown): void {
+  #failed(fault: Fault): void {
     if (!this.#failing)
       this.#options.logger.warn('the registry of agents does not take what Core says, trying on', {
-        error,
+        ...fault,
       });
     this.#failing = true;
   }
@@ -185,5 +196,30 @@ export class RegistryWriter {
 }
 
 function late(): never {
-  throw new Error('no answer in time');
+  throw new HostError('service_unavailable', { reason: 'no answer in time' });
+}
+
+/** Why something was not written, and of which agent. */
+interface Fault {
+  readonly agentId?: string;
+  readonly error: unknown;
+}
+
+/** By agent. Where TOO_LATE of them come to no end it is the registry: the others are left to the next round. */
+async function ofEach<Value>(
+  values: readonly (readonly [agentId: string, value: Value])[],
+  write: (value: readonly [string, Value]) => Promise<void>,
+): Promise<Fault[]> {
+  const faults: Fault[] = [];
+  let lateOnes = 0;
+  for (const value of values) {
+    if (lateOnes >= TOO_LATE) break;
+    try {
+      await write(value);
+    } catch (error) {
+      faults.push({ agentId: value[0], error });
+      if (codeOf(error) === 'service_unavailable') lateOnes++;
+    }
+  }
+  return faults;
 }

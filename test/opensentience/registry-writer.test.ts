@@ -66,6 +66,21 @@ describe('the registry of agents', () => {
       .toEqual(['new']);
     await expect.poll(() => registry.entries.map(({ kind }) => kind)).toEqual(['session.opened']);
   });
+  // [I97]
+  it('an agent whose tools are not taken keeps no lease, no tools of others and no audit waiting', async () => {
+    const { writer, registry, warnings } = given();
+    const saved: string[] = [];
+    registry.saveTools = async (_tenant, agentId) => {
+      if (agentId === 'com.example.bad') throw new Error('refused');
+      saved.push(agentId);
+    };
+    writer.saveTools('com.example.bad', [tool('one')]);
+    writer.saveTools(ID, [tool('two')]);
+    writer.touch(ID, 0);
+    writer.note({ agentId: ID, kind: 'session.opened', details: {} });
+    await expect.poll(() => registry.entries).toHaveLength(1);
+    expect([saved, registry.saved.length, warnings.length]).toEqual([[ID], 1, 1]);
+  });
   it('audit that waits is bounded; what is dropped is counted in it', async () => {
     const { writer, registry } = given();
     for (let n = 0; n < MAX_WAITING_AUDIT + 7; n++)
