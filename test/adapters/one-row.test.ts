@@ -21,6 +21,7 @@ import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../
 import { member } from '../contract/retention.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { patient } from '../support/machine.ts';
+import { lockedRows } from './locked-rows.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { takes } from '../support/waiting.ts';
 
@@ -42,6 +43,8 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     stores = await storesOn({ db, close: async () => undefined }, given);
   });
   afterAll(() => close());
+  // First: others damage keys.
+  if (name === 'PostgreSQL') lockedRows(() => ({ db, stores, key: KEY }));
 
   /** The database, but for transactions that meet this text. */
   const without = (text: string, rejects: () => Error): Db => ({

@@ -139,6 +139,34 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
+    [
+      'src/opensentience/registry-writer.ts',
+      'faults.push({ agentId: value[0], error });',
+      'throw error;',
+    ],
+    ['test/opensentience/registry-writer.test.ts', 'an agent whose tools are not taken'],
+  ],
+  [
+    97,
+    ['src/adapters/postgres/free-rows.ts', 'FOR UPDATE SKIP LOCKED))', 'FOR UPDATE))'],
+    [OF_ONE, 'keeps no other whose time is over'],
+  ],
+  [
+    97,
+    ['src/adapters/postgres/host-secrets.ts', '$3 FOR UPDATE SKIP LOCKED', '$3 FOR UPDATE'],
+    [OF_ONE, 'keeps no other key of a subject'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/postgres/append-groups.ts',
+      'group.length === 1 && isLockTimeout(error)',
+      'group.length === 0',
+    ],
+    [OF_ONE, 'keeps no append of other runs waiting'],
+  ],
+  [
+    97,
     [ROUNDS, 'known?.code !== fault.code', 'known?.code === fault.code'],
     [OF_ROUNDS, 'that fails is named'],
   ],

@@ -8,6 +8,7 @@ import type {
   AgentTool,
 } from '../../ports/agents.ts';
 import { agoMs, type Db } from './db.ts';
+import { deleteExpired, deleteFree } from './free-rows.ts';
 
 /** Audit rows kept of one tenant; older ones go with the append that exceeds it. */
 export const MAX_AUDIT_ROWS = 100_000;
@@ -115,8 +116,7 @@ const APPEND_AUDIT = `WITH head AS (
     ON CONFLICT (tenant_id) DO UPDATE SET last_position = agent_audit_heads.last_position + excluded.last_position
     RETURNING last_position
   ), gone AS (
-    DELETE FROM agent_audit
-    WHERE tenant_id = $1 AND position <= (SELECT last_position - $4::bigint FROM head)
+    ${deleteFree('agent_audit', 'tenant_id = $1 AND position <= (SELECT last_position - $4::bigint FROM head)')}
   )
   INSERT INTO agent_audit (tenant_id, position, at_ms, instance_id, agent_id, session_id, kind, details)
   SELECT $1, head.last_position - $2::bigint + x.place, x.at_ms, x.instance_id, x.agent_id, x.session_id, x.kind,
@@ -151,9 +151,9 @@ function auditMethods(db: Db): Pick<AgentRegistry, 'appendAudit' | 'audit' | 'ex
     },
     async expire(keptMs) {
       const gone = await db.query<{ n: number }>(
-        `WITH audit AS (DELETE FROM agent_audit WHERE at_ms < ${agoMs('$1')} RETURNING 1),
-           tokens AS (DELETE FROM agent_tokens WHERE expires_at_ms < ${agoMs('$1')} RETURNING 1),
-           instances AS (DELETE FROM agent_instances WHERE lease_until_ms < ${agoMs('$1')} RETURNING 1)
+        `WITH audit AS (${deleteFree('agent_audit', `at_ms < ${agoMs('$1')}`)} RETURNING 1),
+           tokens AS (${deleteFree('agent_tokens', `expires_at_ms < ${agoMs('$1')}`)} RETURNING 1),
+           instances AS (${deleteFree('agent_instances', `lease_until_ms < ${agoMs('$1')}`)} RETURNING 1)
          SELECT (SELECT count(*) FROM audit) + (SELECT count(*) FROM tokens) + (SELECT count(*) FROM instances) AS n`,
         [keptMs],
       );
@@ -192,7 +192,7 @@ function tokenMethods(db: Db): Pick<AgentRegistry, 'mintToken' | 'consumeToken'>
   return {
     async mintToken({ tenant, agentId, tokenHash }, expiresAtMs) {
       await db.query(
-        `WITH gone AS (DELETE FROM agent_tokens WHERE expires_at_ms <= openwop_now_ms())
+        `WITH gone AS (${deleteExpired('agent_tokens')})
          INSERT INTO agent_tokens (token_hash, tenant_id, agent_id, expires_at_ms) VALUES ($1, $2, $3, $4)`,
         [tokenHash, tenant, agentId, expiresAtMs],
       );

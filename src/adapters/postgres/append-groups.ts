@@ -3,7 +3,7 @@
 // for nothing. One that cannot be written with others is written by itself.
 import { codeOf } from '../../rules/errors.ts';
 import type { AppendBatch, AppendOutcome } from '../../ports/log.ts';
-import type { SealedDb } from './db.ts';
+import { isLockTimeout, type SealedDb } from './db.ts';
 import { appendGroup } from './log-append.ts';
 
 /** Runs of one transaction, and the length of their payloads in UTF-16 units before the last of them. */
@@ -74,6 +74,11 @@ export function createAppend(db: SealedDb): (batch: AppendBatch) => Promise<Appe
         else one.resolve(outcome);
       }
     } catch (error) {
+      const [one] = group;
+      if (one && group.length === 1 && isLockTimeout(error)) {
+        void alone(one);
+        return false;
+      }
       // Whatever of them cannot be stored keeps no other from its place, and no lock that is held keeps them all.
       let isOfOne = group.length > 1 && (await isOwn(error));
       let late = 0;

@@ -98,32 +98,20 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
     get: (tenant, hash) => files.get(tenant, hash),
     async sweep(limit) {
       const listed = await db.query<{ tenant_id: string; hash: string }>(
-        'SELECT tenant_id, hash FROM content_unused ORDER BY since_ms LIMIT $1',
+        'SELECT tenant_id, hash FROM content_unused ORDER BY since_ms LIMIT $1 FOR UPDATE SKIP LOCKED',
         [limit],
       );
       const failed: ContentName[] = [];
       let reason = '';
-      for (const { tenant_id: tenant, hash } of listed) {
-        await inTurn(`${tenant} ${hash}`, async () => {
-          const [found] = await db.query<{ is_needed: boolean; since_ms: number }>(
-            `SELECT ${IS_NEEDED} AS is_needed, since_ms FROM content_unused u WHERE tenant_id = $1 AND hash = $2`,
-            [tenant, hash],
-          );
-          if (!found) return;
-          try {
-            if (!found.is_needed) await files.remove(tenant, hash);
-          } catch (error) {
+      for (const { tenant_id: tenant, hash } of listed)
+        await inTurn(`${tenant} ${hash}`, () => removeUnneeded({ db, files }, tenant, hash)).catch(
+          async (error: unknown) => {
             failed.push({ tenant, hash });
             reason = String(error);
-            return;
-          }
-          // Last: a process that dies before finds the value listed. What was listed again meanwhile stays there.
-          await db.query(
-            'DELETE FROM content_unused WHERE tenant_id = $1 AND hash = $2 AND since_ms = $3',
-            [tenant, hash, found.since_ms],
-          );
-        });
-      }
+            // Where the database is away the others have no better luck.
+            await db.query('SELECT 1');
+          },
+        );
       if (failed.length > 0) {
         const [{ hash } = { hash: '' }] = failed;
         logger.warn('content that nobody needs cannot be removed, trying again later', {
@@ -132,14 +120,36 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
         // Behind all others: they are looked at first.
         await db.query(
           `UPDATE content_unused u SET since_ms = openwop_now_ms()
-           FROM json_to_recordset($1::text::json) AS x(tenant_id text, hash text)
-           WHERE u.tenant_id = x.tenant_id AND u.hash = x.hash`,
+           FROM (
+             SELECT tenant_id, hash FROM content_unused
+               JOIN json_to_recordset($1::text::json) AS x(tenant_id text, hash text) USING (tenant_id, hash)
+             FOR UPDATE OF content_unused SKIP LOCKED
+           ) free
+           WHERE u.tenant_id = free.tenant_id AND u.hash = free.hash`,
           [namesOf(failed)],
         );
       }
       return listed.length - failed.length;
     },
   };
+}
+
+async function removeUnneeded(
+  { db, files }: { readonly db: Db; readonly files: ContentFiles },
+  tenant: string,
+  hash: string,
+): Promise<void> {
+  const [found] = await db.query<{ is_needed: boolean; since_ms: number }>(
+    `SELECT ${IS_NEEDED} AS is_needed, since_ms FROM content_unused u WHERE tenant_id = $1 AND hash = $2`,
+    [tenant, hash],
+  );
+  if (!found) return;
+  if (!found.is_needed) await files.remove(tenant, hash);
+  // Last: a process that dies before finds the value listed. What was listed again meanwhile stays there.
+  await db.query(
+    'DELETE FROM content_unused WHERE tenant_id = $1 AND hash = $2 AND since_ms = $3',
+    [tenant, hash, found.since_ms],
+  );
 }
 
 /** Runs what has one name one after the other. */

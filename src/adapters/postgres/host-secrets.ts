@@ -8,6 +8,7 @@ import {
 } from 'node:crypto';
 import type { KeyRing } from '../../ports/keys.ts';
 import { HostError } from '../../rules/errors.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
 import { newSecret } from '../../system/sealing.ts';
 import type { Db } from './db.ts';
 import { unwrapped, wrapped } from './subject-keys.ts';
@@ -60,13 +61,15 @@ export function hostSecrets(db: Db, ring: KeyRing) {
     return found;
   }
 
-  /** By compare-and-set: a key that is destroyed meanwhile stays so. Returns how many rows it wrapped: 1 or 0. */
+  /** By compare-and-set: a key that is destroyed meanwhile stays so, and one that somebody locked waits. Returns how many rows it wrapped: 1 or 0. */
   async function wrapAgain(place: string, { table, column, id, before }: Wrapped): Promise<number> {
     const master = ring.current();
     if (!master) throw new HostError('capability_not_provided', { capability: 'subjects' });
     const after = wrapped(master, place, unwrapped(ring.keys, place, before));
     const rows = await db.query(
-      `UPDATE ${table} SET wrapped = $2 WHERE ${column} = $1 AND wrapped = $3 AND ${ALL_USE_IT} RETURNING 1`,
+      `UPDATE ${table} SET wrapped = $2 WHERE ${column} = (
+         SELECT ${column} FROM ${table} WHERE ${column} = $1 AND wrapped = $3 FOR UPDATE SKIP LOCKED
+       ) AND wrapped = $3 AND ${ALL_USE_IT} RETURNING 1`,
       [id, after, before, ring.announcedAs() ?? null],
     );
     return rows.length;
@@ -85,20 +88,23 @@ export function hostSecrets(db: Db, ring: KeyRing) {
         publicKey: publicKey.toString('base64'),
       };
     },
-    async rewrap(): Promise<number> {
+    /** How many it wrapped, and why it did not wrap others: one that does not open keeps no other. */
+    async rewrap(): Promise<{ readonly count: number; readonly faults: readonly unknown[] }> {
       const rows = await db.query<{ name: Name; wrapped: string }>(
         'SELECT name, wrapped FROM host_secrets WHERE NOT starts_with(wrapped, $1)',
         [`${ring.current()?.id ?? ''}:`],
       );
+      const faults: unknown[] = [];
       let count = 0;
       for (const { name: id, wrapped: before } of rows)
-        count += await wrapAgain(placeOf(id), {
-          table: 'host_secrets',
-          column: 'name',
-          id,
-          before,
-        });
-      return count;
+        try {
+          const row = { table: 'host_secrets', column: 'name', id, before } as const;
+          count += await wrapAgain(placeOf(id), row);
+        } catch (error) {
+          if (!unreadableFor(error)) throw error;
+          faults.push(error);
+        }
+      return { count, faults };
     },
   };
 }

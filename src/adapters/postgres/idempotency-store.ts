@@ -20,6 +20,7 @@ import { canonicalJson, type JsonValue } from '../../rules/json.ts';
 import { IDEMPOTENCY_RETENTION_SECONDS } from '../../rules/limits.ts';
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyStore } from '../../ports/idempotency.ts';
 import { agoMs, type Queries, type SealedDb, type SqlValue } from './db.ts';
+import { deleteFree } from './free-rows.ts';
 import { atRest, PLACES, type Seal } from './seals.ts';
 
 /** How often a claim is tried that somebody else changes meanwhile. */
@@ -309,7 +310,7 @@ export function createIdempotencyStore(db: SealedDb): IdempotencyStore {
     },
     async expire(keptMs) {
       const gone = await db.query(
-        `DELETE FROM idempotency_records WHERE created_at_ms <= ${agoMs('$1')} RETURNING 1`,
+        `${deleteFree('idempotency_records', `created_at_ms <= ${agoMs('$1')}`)} RETURNING 1`,
         [keptMs],
       );
       return gone.length;

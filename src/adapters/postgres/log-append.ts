@@ -104,8 +104,8 @@ type SealsOfRuns = ReadonlyMap<string, Seal | undefined>;
 export type GroupOutcome = AppendOutcome | 'locked';
 
 /**
- * Batches of different runs in one transaction: each as if it came alone. A lock that is not free is waited for with
- * `wait` alone. Throws HostError run_not_found where one of them, that is waited for, has no head; SqlError when a fact is
+ * Batches of different runs in one transaction: each as if it came alone. A head's lock that is not free is waited for with
+ * `wait` alone; for those of rows beside heads a group waits GROUP_LOCK_MS (isLockTimeout). Throws HostError run_not_found where one of them, that is waited for, has no head; SqlError when a fact is
  * appended twice (a bug in its author), and subject_erased: then nothing of the group is stored.
  */
 export async function appendGroup(
@@ -139,6 +139,12 @@ export async function appendGroup(
   });
 }
 
+/** Longest wait of a group for a row beside a head that somebody else has locked, in ms. */
+const GROUP_LOCK_MS = 250;
+/** In the statement that locks the heads: a round trip of its own would be one more for each append. */
+const LIMITED = `WITH limited AS MATERIALIZED (
+  SELECT set_config('lock_timeout', '${GROUP_LOCK_MS}ms', true) <> '' AS is_set)`;
+
 /** In the order of their ids, so that two groups do not wait for each other. */
 async function lockHeads(
   tx: Transaction,
@@ -153,7 +159,9 @@ async function lockHeads(
   },
 ): Promise<ReadonlyMap<string, Head>> {
   const records = await tx.query<HeadRecord>(
-    `SELECT ${HEAD_COLUMNS} FROM run_heads WHERE run_id = ANY($1::text[]) AND tenant_id = ANY($2::text[])
+    `${wait ? '' : LIMITED}
+     SELECT ${HEAD_COLUMNS} FROM run_heads
+     WHERE run_id = ANY($1::text[]) AND tenant_id = ANY($2::text[]) ${wait ? '' : 'AND (SELECT is_set FROM limited)'}
      ORDER BY run_id FOR UPDATE ${wait ? '' : 'SKIP LOCKED'}`,
     [batches.map(({ run }) => run.runId), [...new Set(batches.map(({ run }) => run.tenant))]],
   );

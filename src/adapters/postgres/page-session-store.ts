@@ -2,6 +2,7 @@
 import type { PageSessionStore, Revocation } from '../../ports/page-sessions.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { Db, Queries } from './db.ts';
+import { deleteExpired } from './free-rows.ts';
 
 interface Found {
   readonly tenant: string;
@@ -18,7 +19,7 @@ function createRunSessionStore(db: Db): Omit<PageSessionStore, HostPart> {
   return {
     async createLink(tenant, runId, linkHash, expiresAtMs) {
       await db.query(
-        `WITH gone AS (DELETE FROM page_links WHERE expires_at_ms <= openwop_now_ms())
+        `WITH gone AS (${deleteExpired('page_links')})
          INSERT INTO page_links (link_hash, tenant_id, run_id, expires_at_ms) VALUES ($3, $1, $2, $4)`,
         [tenant, runId, linkHash, expiresAtMs],
       );
@@ -28,7 +29,7 @@ function createRunSessionStore(db: Db): Omit<PageSessionStore, HostPart> {
         `WITH link AS (
            DELETE FROM page_links WHERE link_hash = $1 AND run_id = $2 AND expires_at_ms > $3
            RETURNING tenant_id, run_id
-         ), gone AS (DELETE FROM page_sessions WHERE expires_at_ms <= openwop_now_ms())
+         ), gone AS (${deleteExpired('page_sessions')})
          INSERT INTO page_sessions (session_hash, tenant_id, run_id, expires_at_ms)
          SELECT $4::text, tenant_id, run_id, $5::bigint FROM link RETURNING 1`,
         [linkHash, runId, nowMs, sessionHash, expiresAtMs],
@@ -71,7 +72,7 @@ function createHostSessionStore(db: Db): Pick<PageSessionStore, HostPart> {
   return {
     async createHostLink(tenant, linkHash, expiresAtMs) {
       await db.query(
-        `WITH gone AS (DELETE FROM host_links WHERE expires_at_ms <= openwop_now_ms())
+        `WITH gone AS (${deleteExpired('host_links')})
          INSERT INTO host_links (link_hash, tenant_id, expires_at_ms) VALUES ($2, $1, $3)`,
         [tenant, linkHash, expiresAtMs],
       );
@@ -80,7 +81,7 @@ function createHostSessionStore(db: Db): Pick<PageSessionStore, HostPart> {
       const [found] = await db.query<{ tenant: string }>(
         `WITH link AS (
            DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2 RETURNING tenant_id
-         ), gone AS (DELETE FROM host_sessions WHERE expires_at_ms <= openwop_now_ms())
+         ), gone AS (${deleteExpired('host_sessions')})
          INSERT INTO host_sessions (session_hash, tenant_id, expires_at_ms)
          SELECT $3::text, tenant_id, $4::bigint FROM link RETURNING tenant_id AS tenant`,
         [linkHash, nowMs, sessionHash, expiresAtMs],
@@ -89,7 +90,7 @@ function createHostSessionStore(db: Db): Pick<PageSessionStore, HostPart> {
     },
     async createHostSession(tenant, sessionHash, expiresAtMs) {
       await db.query(
-        `WITH gone AS (DELETE FROM host_sessions WHERE expires_at_ms <= openwop_now_ms())
+        `WITH gone AS (${deleteExpired('host_sessions')})
          INSERT INTO host_sessions (session_hash, tenant_id, expires_at_ms) VALUES ($2, $1, $3)`,
         [tenant, sessionHash, expiresAtMs],
       );

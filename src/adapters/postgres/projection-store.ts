@@ -3,6 +3,7 @@
 import type { ProjectionStore } from '../../ports/projection.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';
+import { deleteExpired } from './free-rows.ts';
 import { refOf } from './run-ref.ts';
 
 interface NamedRecord {
@@ -72,7 +73,7 @@ function progress(db: Db): Omit<ProjectionStore, 'onWatch' | keyof ReturnType<ty
     async renewLease(holder, ttlMs) {
       // The same beat clears watches whose watcher died.
       await db.query(
-        `WITH gone AS (DELETE FROM run_watches WHERE expires_at_ms <= openwop_now_ms())
+        `WITH gone AS (${deleteExpired('run_watches')})
          INSERT INTO process_leases (holder, expires_at_ms) VALUES ($1, openwop_now_ms() + $2::bigint)
          ON CONFLICT (holder) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
         [holder, ttlMs],

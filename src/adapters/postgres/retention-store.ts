@@ -161,7 +161,8 @@ async function forget(db: Db, keptMs: number, limit: number): Promise<number> {
   const entries = await db.query(
     `DELETE FROM expired_runs WHERE run_id IN (
        SELECT run_id FROM expired_runs
-       WHERE expired_at_ms <= openwop_now_ms() - $1::bigint AND cleaned_at_ms IS NOT NULL ORDER BY expired_at_ms LIMIT $2)
+       WHERE expired_at_ms <= openwop_now_ms() - $1::bigint AND cleaned_at_ms IS NOT NULL
+       ORDER BY expired_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
      RETURNING 1`,
     [keptMs, limit],
   );
@@ -187,7 +188,7 @@ function forgetNote(db: Db, fork: RunRef, limit: number): Promise<void> {
   const { tenant, runId } = fork;
   return db.transaction(async (tx) => {
     const locked = await tx.query(
-      'SELECT 1 FROM run_forks WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
+      'SELECT 1 FROM run_forks WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE SKIP LOCKED',
       [runId, tenant],
     );
     if (locked.length === 0) return;

@@ -340,11 +340,13 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
           before,
         });
       } catch (error) {
-        if (!unreadableFor(error)) throw error;
         faults.push(error);
+        // Where the database is away the others have no better luck.
+        if (!unreadableFor(error)) await db.query('SELECT 1');
       }
     const ofHost = await secrets.rewrap();
+    faults.push(...ofHost.faults);
     if (faults.length > 0) throw faults[0];
-    return count + ofHost;
+    return count + ofHost.count;
   };
 }
