@@ -2,9 +2,11 @@
 // and the row. The payload is that of the run's own stream.
 import { eventRow } from '../rules/events.ts';
 import type { RunHeader } from '../rules/run-input.ts';
+import { toldOr, type Unreadable } from '../rules/unreadable.ts';
 import type { Era } from '../rules/versions.ts';
 import type { LogRow } from '../ports/log.ts';
 import { rowsShown } from '../wire/major.ts';
+import { iso } from './iso.ts';
 import type { ServedMajor } from './majors.ts';
 
 /** Of a run, what is told with each of its events. */
@@ -12,6 +14,8 @@ export interface RunFacts {
   readonly tenant: string;
   readonly header: RunHeader;
   readonly input: { readonly era: Era };
+  /** Why what it was started with cannot be read: its events are told without their payloads. */
+  readonly unreadable?: Unreadable;
 }
 
 export interface ShownInSession {
@@ -24,13 +28,17 @@ export function inSession(major: ServedMajor, run: RunFacts, row: LogRow): Shown
   const { tenant, header } = run;
   const { sessionId, parentRunId, correlationId, causationId } = header;
   const shown = rowsShown(major, run);
+  const { timestamp, ...time } = toldOr({ timestamp: iso(0) }, () => ({
+    timestamp: iso(row.timestampMs),
+  }));
+  const unreadable = run.unreadable ?? row.unreadable ?? time.unreadable;
   const eventType = eventRow(row.type).inSession ?? shown.typeOf(row.type);
   const runShown = (runId: string): string => major.ids.bind('run', runId, tenant);
   const envelope = {
     event_id: row.eventId,
     event_type: eventType,
     seq: row.sequence,
-    timestamp: new Date(row.timestampMs).toISOString(),
+    timestamp,
     session_id: sessionId,
     run_id: runShown(row.runId),
     parent_run_id: parentRunId === undefined ? null : runShown(parentRunId),
@@ -39,9 +47,9 @@ export function inSession(major: ServedMajor, run: RunFacts, row: LogRow): Shown
     // Of the run: the call that spawned it. What caused the event itself is told by its causes.
     causation_id: causationId ?? null,
     ...(row.isErased ? { erased: true } : {}),
-    ...(row.unreadable ? { unreadable: row.unreadable } : {}),
+    ...(unreadable ? { unreadable } : {}),
   };
-  const payload = withSeedNames(row.type, shown.payloadOf(row));
+  const payload = run.unreadable ? '{}' : withSeedNames(row.type, shown.payloadOf(row));
   return { eventType, text: `${JSON.stringify(envelope).slice(0, -1)},"payload":${payload}}` };
 }
 

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase, openStores } from '../../src/adapters/postgres/index.ts';
 import type { DatabaseOptions } from '../../src/adapters/postgres/index.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import type { RunHeader } from '../../src/rules/run-input.ts';
 import type { NewRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -130,6 +131,41 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
       expect(told(frames[0] as Frame)).not.toHaveProperty('unreadable');
     } finally {
       feed.events = real;
+    }
+  });
+
+  // [I97]
+  it('tells an event with a time that is none, and those of a run whose input is damaged, and goes on', async () => {
+    const sessionId = newId('odd');
+    const [one, two, three] = [
+      await runIn(sessionId),
+      await runIn(sessionId),
+      await runIn(sessionId),
+    ];
+    for (const runId of [one, two, three, one]) await append(runId, {});
+    const { feed, runs } = twin.stores;
+    const [events, findKept] = [feed.events.bind(feed), runs.findKept.bind(runs)];
+    const unreadable = { code: 'history_undecodable' };
+    feed.events = async (query) => {
+      const page = await events(query);
+      const rows = page.rows.map((fed) =>
+        fed.run.runId === two ? { ...fed, row: { ...fed.row, timestampMs: 9e15 } } : fed,
+      );
+      return { ...page, rows };
+    };
+    runs.findKept = (tenant, runId) =>
+      runId === three
+        ? Promise.reject(new HostError('history_undecodable'))
+        : findKept(tenant, runId);
+    try {
+      const frames = await reads(sessionId, 4);
+      expect(placed(frames)).toEqual([`${one} 0`, `${two} 0`, `${three} 0`, `${one} 1`]);
+      const lost = { session_id: sessionId, payload: {}, unreadable };
+      expect(frames.map(told)).toMatchObject([{}, { unreadable }, lost, {}]);
+      expect(told(frames[3] as Frame)).not.toHaveProperty('unreadable');
+    } finally {
+      feed.events = events;
+      runs.findKept = findKept;
     }
   });
 

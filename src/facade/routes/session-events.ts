@@ -1,7 +1,8 @@
 // GET /v1/host/openwop-temporal/sessions/{sessionId}/events (seed 003 §3.3): server-sent events over all runs of a
 // session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
 import { invalid } from '../../rules/errors.ts';
-import { nothingOf } from '../../rules/unreadable.ts';
+import { unreadableFor } from '../../rules/unreadable.ts';
+import { ERA } from '../../rules/versions.ts';
 import type { FedRow } from '../../ports/feed.ts';
 import { Recent } from '../../system/recent.ts';
 import type { FacadeDeps } from '../deps.ts';
@@ -68,7 +69,7 @@ async function answerEvents(
     response.status(200).set(EVENT_STREAM);
     response.flushHeaders();
     if (request.method === 'HEAD' || stream.signal.aborted) return;
-    const factsOf = createFacts(deps, tenant);
+    const factsOf = createFacts(deps, { tenant, sessionId });
     const pages = deps.log.followSession({ tenant, sessionId, after, signal: stream.signal });
     for await (const rows of pages)
       if (!(await send(rows, { major: input.major, factsOf }, stream))) return;
@@ -77,13 +78,19 @@ async function answerEvents(
   }
 }
 
+/** Whose session it is. */
+interface Asked {
+  readonly tenant: string;
+  readonly sessionId: string;
+}
+
 /**
  * An id that no event of the session has may be one of a run that has expired: where there was such a run all is told that is
  * there, and clients know an event by its id. Else throws validation_error.
  */
 async function positionAfter(
   { log, stores }: FacadeDeps,
-  { tenant, sessionId }: { readonly tenant: string; readonly sessionId: string },
+  { tenant, sessionId }: Asked,
   eventId: string | undefined,
 ): Promise<number> {
   if (eventId === undefined) return 0;
@@ -93,21 +100,28 @@ async function positionAfter(
   throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
 }
 
-/** Undefined: the run expired since its row was read, or what it was started with is damaged. */
+/** Undefined: the run expired since its row was read. */
 type FactsOf = (runId: string) => Promise<RunFacts | undefined>;
 
 /** What never changes of a run is read once for a stream; of many runs, of those that came last. */
-function createFacts({ stores }: FacadeDeps, tenant: string): FactsOf {
+function createFacts({ stores }: FacadeDeps, { tenant, sessionId }: Asked): FactsOf {
   const kept = new Recent<string, RunFacts>(RUNS_KEPT);
   return async (runId) => {
     const known = kept.get(runId);
     if (known) return known;
-    const found = await stores.runs.findKept(tenant, runId).catch(nothingOf);
-    if (!found) return undefined;
-    const { header, era } = found.input;
-    const facts: RunFacts = { tenant, header, input: { era } };
-    kept.set(runId, facts);
-    return facts;
+    try {
+      const found = await stores.runs.findKept(tenant, runId);
+      if (!found) return undefined;
+      const { header, era } = found.input;
+      const facts: RunFacts = { tenant, header, input: { era } };
+      kept.set(runId, facts);
+      return facts;
+    } catch (error) {
+      const unreadable = unreadableFor(error);
+      if (!unreadable) throw error;
+      const header = { sessionId, correlationId: runId };
+      return { tenant, header, input: { era: ERA }, unreadable };
+    }
   };
 }
 
