@@ -152,6 +152,7 @@ const ERASURE: JsonObject = {
       required: ['kind', 'reason'],
     },
     receipt: ERASURE_RECEIPT,
+    unreadable: unreadable('the receipt, what it waits for, or who asked and when,'),
     signature: {
       type: 'object',
       properties: { algorithm: text, over: text, publicKey: text, value: text },

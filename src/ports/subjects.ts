@@ -2,6 +2,7 @@
 // it is called stands nowhere.
 import type { DigestedRow } from '../rules/log-digest.ts';
 import type { HostError } from '../rules/errors.ts';
+import type { Unreadable } from '../rules/unreadable.ts';
 import type { NewRow } from './log.ts';
 import type { RunRef } from './runs.ts';
 
@@ -82,6 +83,8 @@ export interface ErasureRow {
   readonly receipt?: string;
   /** As it was when a process went on with it last. */
   readonly waitsFor?: ErasureWait;
+  /** Its receipt, or what it waits for, which is absent then; in lists also who asked, and when. */
+  readonly unreadable?: Unreadable;
 }
 
 export interface ErasedRun {

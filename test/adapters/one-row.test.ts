@@ -2,7 +2,7 @@
 // that takes too long, a process without the operator's keys; on both twins.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAppend } from '../../src/adapters/postgres/append-groups.ts';
-import type { Db } from '../../src/adapters/postgres/db.ts';
+import type { Db, SqlValue } from '../../src/adapters/postgres/db.ts';
 import { openDatabase, storesOn } from '../../src/adapters/postgres/index.ts';
 import { createRetentionStore } from '../../src/adapters/postgres/retention-store.ts';
 import { createSeals } from '../../src/adapters/postgres/seals.ts';
@@ -267,6 +267,128 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     const members = createCohortMembers({ stores, logger: quietLogger } as unknown as MemberDeps);
     expect(await members.step(nameAt(0), { isLong: false, spentMs: 0 })).toBe('ended');
     expect(await cohorts.member(nameAt(0))).toMatchObject({ report: { error: { code } } });
+  });
+
+  it('lists of runs and sessions tell a row with a time, or a summary, that is none, by name', async () => {
+    const tenant = newId('tenant');
+    const ids: string[] = [];
+    for (let count = 0; count < 2; count++) {
+      const run = newRun();
+      const header = { ...run.input.header, sessionId: run.runId };
+      ids.push(
+        await startedRun(stores, { ...run, tenant, input: { ...run.input, tenant, header } }),
+      );
+    }
+    const [odd = '', good = ''] = ids;
+    const page = { limit: 10 };
+    const named = async () => {
+      const [all, overview] = await Promise.all([
+        ...[stores.runs.list(tenant, page), stores.runs.overview(tenant, page, 1)],
+      ]);
+      const { sessions } = await stores.sessions.list(tenant, page);
+      const ofSession = await stores.sessions.runs(tenant, odd, page);
+      const runs = [all.runs, overview.runs, ofSession.runs];
+      expect(all.runs.map(({ runId }) => runId).toSorted()).toEqual(ids.toSorted());
+      return [
+        ...runs.map((list) => list.filter((row) => row.unreadable).map(({ runId }) => runId)),
+        sessions.filter((row) => row.unreadable).map(({ sessionId }) => sessionId),
+      ];
+    };
+    expect(await named()).toEqual([[], [], [], []]);
+    const times = async (ms: number) => {
+      for (const table of ['runs', 'session_runs', 'run_heads'])
+        await db.query(`UPDATE ${table} SET created_at_ms = $2 WHERE run_id = $1`, [odd, ms]);
+      await db.query('UPDATE sessions SET last_activity_ms = $2 WHERE session_id = $1', [odd, ms]);
+    };
+    for (const ms of [9e15, -9e15]) {
+      await times(ms);
+      expect(await named()).toEqual([[odd], [odd], [odd], [odd]]);
+    }
+    await times(1);
+    const wait = { nodeId: 'n', nodeName: 'n', interruptId: 'i', kind: 'approval', data: {} };
+    for (const summary of [
+      ...[{ waits: [null] }, { waits: [{}] }, { waits: [], startedAtMs: 9e15 }],
+      ...[{ waits: [], endedAtMs: 'x' }, { waits: [{ ...wait, requestedAtMs: 9e15 }] }],
+      { waits: [{ ...wait, requestedAtMs: 1, kind: 'odd' }] },
+    ]) {
+      await db.query('UPDATE run_heads SET summary = $2 WHERE run_id = $1', [
+        ...[odd, JSON.stringify(summary)],
+      ]);
+      expect(await named()).toEqual([[], [odd], [], []]);
+    }
+    for (const input of ['{}', '{"header":{},"definition":{},"era":2}']) {
+      await db.query('UPDATE runs SET input = $2 WHERE run_id = $1', [odd, input]);
+      for (const read of [stores.runs.find(tenant, odd), stores.runs.findKept(tenant, odd)])
+        await expect(read).rejects.toMatchObject({ code: 'history_undecodable' });
+    }
+    expect(await stores.runs.find(tenant, good)).toBeDefined();
+  });
+
+  it('what an agent said that is damaged is left out of lists, and named', async () => {
+    const tenant = newId('tenant');
+    await db.query(
+      `INSERT INTO agent_tools (tenant_id, agent_id, tool_id, tool)
+       VALUES ($1, 'a', 'a/good', '{"toolId":"a/good"}'), ($1, 'a', 'a/bad', '{'), ($1, 'a', 'a/odd', '{}')`,
+      [tenant],
+    );
+    expect(await stores.agents.tools(tenant)).toEqual([{ toolId: 'a/good' }]);
+    await db.query(
+      `INSERT INTO agent_instances (tenant_id, agent_id, instance_id, lease_until_ms, instance)
+       VALUES ($1, 'a', 'i', 9000000000000, '{'), ($1, 'b', 'i', 9000000000000, '{"agentId":"b"}')`,
+      [tenant],
+    );
+    expect(await stores.agents.instances(tenant)).toEqual([{ agentId: 'b' }]);
+    await db.query(
+      `INSERT INTO agent_audit (tenant_id, position, at_ms, instance_id, kind, details)
+       VALUES ($1, 1, 1, 'i', 'k', '{'), ($1, 2, 1, 'i', 'k', '{}')`,
+      [tenant],
+    );
+    expect(await stores.agents.audit(tenant, { limit: 10 })).toMatchObject([
+      ...[{ details: {} }, { details: { unreadable: { code: 'history_undecodable' } } }],
+    ]);
+  });
+
+  it('of erasures one that is damaged is listed by name, and what it waits for is no part of it', async () => {
+    const tenant = newId('tenant');
+    const ids: string[] = [];
+    for (const subject of ['one', 'two']) {
+      const subjectKey = (await stores.subjects.keyFor(tenant, { subject })) ?? '';
+      await stores.runs.accept(newRun({ tenant, subjectKey }));
+      const asked = { asked: { by: 'tester' }, cancelsOpen: true };
+      const begun = await stores.subjects.beginErasure(tenant, subject, asked);
+      if (begun.kind === 'begun') ids.push(begun.erasure.erasureId);
+    }
+    const [odd = '', good = ''] = ids;
+    const code = 'history_undecodable';
+    for (const [column, value] of [
+      ...(['waits_for', 'receipt'] as const).flatMap((name) => [
+        [name, '{'],
+        [name, 'null'],
+      ]),
+      ...[
+        ['asked', '{'],
+        ['asked', '{}'],
+      ],
+      ['asked_at_ms', 9e15],
+    ] as const) {
+      const [row] = await db.query(
+        `SELECT ${column} AS was FROM subject_erasures WHERE erasure_id = $1`,
+        [odd],
+      );
+      const set = (to: SqlValue) =>
+        db.query(`UPDATE subject_erasures SET ${column} = $2 WHERE erasure_id = $1`, [odd, to]);
+      await set(value);
+      const listed = await stores.subjects.erasures(tenant, 10);
+      const found = Object.fromEntries(
+        listed.map((each) => [each.erasureId, each.unreadable?.code]),
+      );
+      expect(found).toEqual({ [odd]: code, [good]: undefined });
+      const single = stores.subjects.erasure(tenant, odd);
+      if (column.startsWith('asked')) await expect(single).rejects.toMatchObject({ code });
+      else expect(await single).toMatchObject({ asked: { by: 'tester' }, unreadable: { code } });
+      await set(row?.was ?? null);
+    }
+    await db.query('DELETE FROM subject_erasures WHERE tenant_id = $1', [tenant]);
   });
 
   it('of an erasure whose request cannot be read the others are named all the same', async () => {

@@ -167,6 +167,29 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
+    [SEALS, 'if (!isTime(ms)) throw damagedAt(place);', ''],
+    [OF_ONE, 'lists of runs and sessions tell a row'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/postgres/subject-store.ts',
+      'records.map(listedErasure)',
+      'records.map(erasureOf)',
+    ],
+    [OF_ONE, 'of erasures one that is damaged'],
+  ],
+  [
+    97,
+    [
+      'src/facade/session-envelope.ts',
+      'run.unreadable ?? row.unreadable ?? time.unreadable',
+      'row.unreadable',
+    ],
+    ['test/facade/session-stream.test.ts', 'tells an event with a time that is none'],
+  ],
+  [
+    97,
     [ROUNDS, 'known?.code !== fault.code', 'known?.code === fault.code'],
     [OF_ROUNDS, 'that fails is named'],
   ],

@@ -1,14 +1,17 @@
 // What the processes of a deployment share of agents (seed 004; architecture §5): tools as last declared, what each
 // Core says of its agents under a lease, a bounded audit, and one-time tokens by hash only.
 import type { JsonObject } from '../../rules/json.ts';
+import { toldOr } from '../../rules/unreadable.ts';
 import type {
   AgentAuditEntry,
   AgentInstance,
   AgentRegistry,
   AgentTool,
 } from '../../ports/agents.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { agoMs, type Db } from './db.ts';
 import { deleteExpired, deleteFree } from './free-rows.ts';
+import { damagedAt, parsedAt, timeAt } from './seals.ts';
 
 /** Audit rows kept of one tenant; older ones go with the append that exceeds it. */
 export const MAX_AUDIT_ROWS = 100_000;
@@ -31,11 +34,38 @@ interface AuditRow {
   readonly details: string;
 }
 
-export function createAgentRegistry(db: Db): AgentRegistry {
-  return { ...toolMethods(db), ...instanceMethods(db), ...auditMethods(db), ...tokenMethods(db) };
+export function createAgentRegistry(db: Db, logger: Logger): AgentRegistry {
+  const parts = { db, logger };
+  return {
+    ...toolMethods(parts),
+    ...instanceMethods(parts),
+    ...auditMethods(db),
+    ...tokenMethods(db),
+  };
 }
 
-function toolMethods(db: Db): Pick<AgentRegistry, 'saveTools' | 'tools'> {
+interface Parts {
+  readonly db: Db;
+  readonly logger: Logger;
+}
+
+/** One that is damaged is left out, and named in the log: it is there again when its agent says it again. */
+function readable<Row, Value>(
+  logger: Logger,
+  rows: readonly Row[],
+  read: (row: Row) => Value,
+): Value[] {
+  return rows.flatMap((row) => {
+    const { values, unreadable } = toldOr<{ readonly values: Value[] }>({ values: [] }, () => ({
+      values: [read(row)],
+    }));
+    if (unreadable)
+      logger.warn('what an agent said cannot be read', { reason: unreadable.message });
+    return values;
+  });
+}
+
+function toolMethods({ db, logger }: Parts): Pick<AgentRegistry, 'saveTools' | 'tools'> {
   return {
     async saveTools(tenant, agentId, tools) {
       const records = tools.map((tool) => ({ tool_id: tool.toolId, tool: JSON.stringify(tool) }));
@@ -57,19 +87,25 @@ function toolMethods(db: Db): Pick<AgentRegistry, 'saveTools' | 'tools'> {
       });
     },
     async tools(tenant, toolIds) {
-      const rows = await db.query<{ tool: string }>(
-        `SELECT tool FROM agent_tools
+      const rows = await db.query<{ tool_id: string; tool: string }>(
+        `SELECT tool_id, tool FROM agent_tools
          WHERE tenant_id = $1 AND ($2::text[] IS NULL OR tool_id = ANY($2::text[])) ORDER BY tool_id COLLATE "C"`,
         [tenant, toolIds ?? null],
       );
-      return rows.map(({ tool }) => JSON.parse(tool) as AgentTool);
+      return readable(logger, rows, ({ tool_id: toolId, tool }) => {
+        const place = `tool ${toolId}`;
+        const read = parsedAt<AgentTool>(place, tool, 'object');
+        if (read.toolId !== toolId) throw damagedAt(place);
+        return read;
+      });
     },
   };
 }
 
-function instanceMethods(
-  db: Db,
-): Pick<AgentRegistry, 'saveInstance' | 'instances' | 'removeInstances'> {
+function instanceMethods({
+  db,
+  logger,
+}: Parts): Pick<AgentRegistry, 'saveInstance' | 'instances' | 'removeInstances'> {
   return {
     async saveInstance(instance, leaseMs) {
       await db.query(
@@ -96,13 +132,18 @@ function instanceMethods(
       );
     },
     async instances(tenant, agentId) {
-      const rows = await db.query<{ instance: string }>(
-        `SELECT instance FROM agent_instances
+      const rows = await db.query<{ agent_id: string; instance: string }>(
+        `SELECT agent_id, instance FROM agent_instances
          WHERE tenant_id = $1 AND ($2::text IS NULL OR agent_id = $2) AND lease_until_ms > openwop_now_ms()
          ORDER BY agent_id COLLATE "C", instance_id COLLATE "C"`,
         [tenant, agentId ?? null],
       );
-      return rows.map(({ instance }) => JSON.parse(instance) as AgentInstance);
+      return readable(logger, rows, ({ agent_id: agent, instance }) => {
+        const place = `instance of ${agent}`;
+        const read = parsedAt<AgentInstance>(place, instance, 'object');
+        if (read.agentId !== agent) throw damagedAt(place);
+        return read;
+      });
     },
     async removeInstances(instanceId) {
       await db.query('DELETE FROM agent_instances WHERE instance_id = $1', [instanceId]);
@@ -176,15 +217,19 @@ function auditRecord(entry: AgentAuditEntry, index: number): JsonObject {
 }
 
 function auditEntryOf(row: AuditRow): AgentAuditEntry & { readonly position: number } {
+  const place = `audit ${row.position}`;
+  const { details, unreadable } = toldOr({ details: {} }, () => ({
+    details: parsedAt<JsonObject>(place, row.details, 'object'),
+  }));
   return {
     position: row.position,
-    atMs: row.at_ms,
+    atMs: toldOr({ atMs: 0 }, () => ({ atMs: timeAt(place, row.at_ms) })).atMs,
     tenant: row.tenant_id,
     instanceId: row.instance_id,
     ...(row.agent_id === null ? {} : { agentId: row.agent_id }),
     ...(row.session_id === null ? {} : { sessionId: row.session_id }),
     kind: row.kind,
-    details: JSON.parse(row.details) as JsonObject,
+    details: unreadable ? { unreadable: { ...unreadable } } : details,
   };
 }
 

@@ -18,7 +18,7 @@ import type {
   CohortTotals,
   ModelUse,
 } from '../../ports/cohorts.ts';
-import { damagedAt, parsedAt } from './seals.ts';
+import { damagedAt, parsedAt, timeAt } from './seals.ts';
 
 export interface CohortRecord {
   readonly cohort_id: string;
@@ -37,12 +37,20 @@ export function cohortOf(record: CohortRecord): CohortRow {
   return {
     cohortId: record.cohort_id,
     tenant: record.tenant_id,
-    createdAtMs: record.created_at_ms,
+    ...toldOr({ createdAtMs: 0 }, () => timesOf(record)),
     ...toldOr({ request: unknownRequest(record) }, () => ({ request: requestIn(record) })),
     members: record.members,
     state: record.state as CohortState,
     isStarted: record.is_started,
-    ...(record.ended_at_ms === null ? {} : { endedAtMs: record.ended_at_ms }),
+  };
+}
+
+function timesOf(record: CohortRecord): Pick<CohortRow, 'createdAtMs' | 'endedAtMs'> {
+  const place = `cohort ${record.cohort_id}`;
+  const { created_at_ms: createdAtMs, ended_at_ms: endedAtMs } = record;
+  return {
+    createdAtMs: timeAt(place, createdAtMs),
+    ...(endedAtMs === null ? {} : { endedAtMs: timeAt(place, endedAtMs) }),
   };
 }
 

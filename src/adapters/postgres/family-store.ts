@@ -6,7 +6,7 @@ import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
 import type { NewRun } from '../../ports/runs.ts';
 import { agoMs, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
-import { tagsOf } from './run-lists.ts';
+import { createdOf, tagsOf } from './run-lists.ts';
 import { refOf } from './run-ref.ts';
 import { findRun, INSERT_RUN, refusedKey, rowOf, runValues, sealOfNew } from './run-store.ts';
 import type { Opener, Seals } from './seals.ts';
@@ -42,7 +42,7 @@ function memberOf(record: MemberRecord, open: Opener): FamilyMember {
     parentRunId: record.parent_run_id,
     status: (record.status ?? 'pending') as RunStatus,
     closed: record.closed ?? false,
-    createdAtMs: record.created_at_ms,
+    ...createdOf(record),
     ...tagsOf(record, open),
   };
 }

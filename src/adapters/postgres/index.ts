@@ -104,7 +104,7 @@ export async function storesOn(
       content,
       effects: createEffectLedger(db),
       pageSessions: createPageSessionStore(db),
-      agents: createAgentRegistry(db),
+      agents: createAgentRegistry(db, logger),
       retention: createRetentionStore(db),
       subjects: createSubjectStore(db, keyRing, keyHeldMs),
       subjectKeys: keys,

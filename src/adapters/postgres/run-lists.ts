@@ -1,5 +1,6 @@
 // Lists of runs (rest-endpoints.md): pages by place, without any run's snapshot or input.
-import type { RunStatus } from '../../rules/status.ts';
+import { isJsonObject } from '../../rules/json.ts';
+import { ASKS_A_PERSON, type RunStatus } from '../../rules/status.ts';
 import { toldOr } from '../../rules/unreadable.ts';
 import type {
   OverviewQuery,
@@ -9,7 +10,7 @@ import type {
   RunSummary,
 } from '../../ports/runs.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
-import { damagedAt, parsedAt, PLACES, type Opener, type Seals } from './seals.ts';
+import { damagedAt, isTime, parsedAt, PLACES, timeAt, type Opener, type Seals } from './seals.ts';
 import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 
@@ -53,9 +54,17 @@ function listed(record: ListRecord, open: Opener): RunListItem {
     runId: record.run_id,
     workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
-    createdAtMs: record.created_at_ms,
+    ...createdOf(record),
     ...tagsOf(record, open),
   };
+}
+
+/** When a run was accepted, for lists; 1970 in the place of what is no time. */
+export function createdOf({
+  run_id: runId,
+  created_at_ms: atMs,
+}: Pick<ListRecord, 'run_id' | 'created_at_ms'>): Pick<RunListItem, 'createdAtMs' | 'unreadable'> {
+  return toldOr({ createdAtMs: 0 }, () => ({ createdAtMs: timeAt(`created ${runId}`, atMs) }));
 }
 
 /** Tags of a run, for lists. */
@@ -65,8 +74,14 @@ export function tagsOf(
 ): Pick<RunListItem, 'tags' | 'unreadable'> {
   const place = PLACES.tags(runId);
   return toldOr({ tags: [] }, () => ({
-    tags: parsedAt<string[]>(place, open(place, tags).text, 'array'),
+    tags: textsAt(place, open(place, tags).text),
   }));
+}
+
+function textsAt(place: string, json: string): string[] {
+  const texts = parsedAt<unknown[]>(place, json, 'array');
+  if (!texts.every((text) => typeof text === 'string')) throw damagedAt(place);
+  return texts;
 }
 
 async function overviewRows(
@@ -91,8 +106,26 @@ function overviewRow(record: OverviewRecord, open: Opener): OverviewRow {
 
 function summaryAt(open: Opener, place: string, text: string): RunSummary {
   const summary = parsedAt<RunSummary>(place, open(place, text).text, 'object');
-  if (!Array.isArray(summary.waits)) throw damagedAt(place);
+  const { startedAtMs, endedAtMs, waits } = summary;
+  const isWhole =
+    [startedAtMs, endedAtMs].every((ms) => ms === undefined || isTime(ms)) &&
+    Array.isArray(waits) &&
+    waits.every(isWait);
+  if (!isWhole) throw damagedAt(place);
   return summary;
+}
+
+function isWait(wait: unknown): boolean {
+  if (!isJsonObject(wait)) return false;
+  const { nodeId, nodeName, interruptId, kind, requestedAtMs, deadlineMs, data } = wait;
+  return (
+    [nodeId, nodeName, interruptId].every((text) => typeof text === 'string') &&
+    typeof kind === 'string' &&
+    Object.hasOwn(ASKS_A_PERSON, kind) &&
+    isTime(requestedAtMs) &&
+    (deadlineMs === undefined || isTime(deadlineMs)) &&
+    isJsonObject(data)
+  );
 }
 
 interface Page<Row> {

@@ -1,9 +1,10 @@
 // A row of `runs` as it is stored and read.
 import { erasedInput } from '../../rules/erased.ts';
+import { isJsonObject } from '../../rules/json.ts';
 import type { RunInput } from '../../rules/run-input.ts';
 import type { NewRun, RunRow, StartFailure } from '../../ports/runs.ts';
 import { refOf } from './run-ref.ts';
-import { parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import { damagedAt, parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
 export interface RunRecord {
   readonly run_id: string;
@@ -36,11 +37,24 @@ function readInput(
   { sealed, ...kept }: StoredInput,
   open: Opener,
 ): Pick<RunRow, 'input' | 'erasedAtMs'> {
-  if (sealed === undefined) return { input: kept };
-  const { text, erasedAtMs } = open(PLACES.input(runId), sealed);
+  const place = PLACES.input(runId);
+  if (sealed === undefined) return { input: wholeAt(place, kept) };
+  const { text, erasedAtMs } = open(place, sealed);
   return erasedAtMs === undefined
-    ? { input: parsedAt(PLACES.input(runId), text, 'object') }
-    : { input: kept, erasedAtMs };
+    ? { input: wholeAt(place, parsedAt(place, text, 'object')) }
+    : { input: wholeAt(place, kept), erasedAtMs };
+}
+
+/** Throws HostError history_undecodable of what lacks what every reader of a run needs. */
+function wholeAt(place: string, input: RunInput): RunInput {
+  const { header, definition, era } = input as Partial<RunInput>;
+  const isWhole =
+    typeof header?.sessionId === 'string' &&
+    typeof header.correlationId === 'string' &&
+    isJsonObject(definition) &&
+    Number.isInteger(era);
+  if (!isWhole) throw damagedAt(place);
+  return input;
 }
 
 /**

@@ -79,6 +79,19 @@ export function parsedAt<Value>(place: string, json: string, kind?: Kind): Value
   return value as Value;
 }
 
+/** Farthest time from 1970 that a date can tell, in ms. */
+const MAX_TIME_MS = 8.64e15;
+
+export function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= MAX_TIME_MS;
+}
+
+/** The time at a place, in ms. Throws HostError history_undecodable: no date has it. */
+export function timeAt(place: string, ms: number): number {
+  if (!isTime(ms)) throw damagedAt(place);
+  return ms;
+}
+
 export function damagedAt(place: string, cause?: unknown): HostError {
   return new HostError(
     'history_undecodable',

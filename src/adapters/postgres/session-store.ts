@@ -14,8 +14,17 @@ import type {
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { fedRows, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
 import { behind, nextCursor } from './list-cursor.ts';
-import { tagsOf } from './run-lists.ts';
-import { atRest, parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
+import { createdOf, tagsOf } from './run-lists.ts';
+import {
+  atRest,
+  damagedAt,
+  parsedAt,
+  PLACES,
+  timeAt,
+  type Opener,
+  type Seal,
+  type Seals,
+} from './seals.ts';
 
 interface SessionRecord {
   readonly session_id: string;
@@ -78,6 +87,7 @@ async function sessionsOf(seals: Seals, records: readonly SessionRecord[]): Prom
 function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener): SessionRow {
   const place = PLACES.ofSession(record.session_id);
   const shown = (text: string): string[] => {
+    if (typeof text !== 'string') throw damagedAt(place);
     const opened = open(place, text);
     return opened.erasedAtMs === undefined ? [parsedAt(place, opened.text, 'string')] : [];
   };
@@ -87,15 +97,18 @@ function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener)
       texts: text === null ? [] : shown(text),
     })),
   );
+  const times = toldOr({ createdAtMs: 0, lastActivityMs: 0 }, () => ({
+    createdAtMs: timeAt(place, record.created_at_ms),
+    lastActivityMs: timeAt(place, record.last_activity_ms),
+  }));
   const [{ texts: [title] = [] } = {}, ...shownTags] = each;
-  const unreadable = each.find((one) => one.unreadable)?.unreadable;
+  const unreadable = [...each, times].find((one) => one.unreadable)?.unreadable;
   return {
     sessionId: record.session_id,
     ...(title === undefined ? {} : { title }),
     tags: shownTags.flatMap(({ texts }) => texts),
+    ...times,
     ...(unreadable ? { unreadable } : {}),
-    createdAtMs: record.created_at_ms,
-    lastActivityMs: record.last_activity_ms,
   };
 }
 
@@ -109,7 +122,7 @@ function runOf(record: RunRecord, open: Opener): SessionRun {
     runId: record.run_id,
     workflowId: record.workflow_id,
     status: (record.status ?? 'pending') as RunStatus,
-    createdAtMs: record.created_at_ms,
+    ...createdOf(record),
     ...tagsOf(record, open),
     ...(record.parent_run_id === null ? {} : { parentRunId: record.parent_run_id }),
     ...(record.causation_id === null ? {} : { causationId: record.causation_id }),

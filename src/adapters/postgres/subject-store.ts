@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import type { KeyRing } from '../../ports/keys.ts';
 import { HostError, invalid } from '../../rules/errors.ts';
-import { unreadableFor } from '../../rules/unreadable.ts';
+import { toldOr, unreadableFor } from '../../rules/unreadable.ts';
 import type {
   AskedErasure,
   BegunErasure,
@@ -25,6 +25,7 @@ import { erasedLogs } from './erased-logs.ts';
 import { hostSecrets } from './host-secrets.ts';
 import { createKeyTable, XIDS_SO_FAR } from './key-table.ts';
 import { refOf } from './run-ref.ts';
+import { damagedAt, parsedAt, timeAt } from './seals.ts';
 import { KEY_CHANNEL, KEY_HELD_MS, placeOfKey, wrapped } from './subject-keys.ts';
 
 /** Runs that are named to who asks while they are open. */
@@ -48,7 +49,14 @@ interface ErasureRecord {
 const ERASURE =
   'erasure_id, tenant_id, subject, key_id, state, cancels_open, asked, asked_at_ms, destroyed_at_ms, is_forgotten, receipt, waits_for';
 
+/**
+ * What it waited for is written again, and a receipt is no more than shown: where they are damaged the rest counts. Throws
+ * HostError history_undecodable where it is not known who asked, and when: a receipt would have to say so.
+ */
 function erasureOf(record: ErasureRecord): ErasureRow {
+  const place = `erasure ${record.erasure_id}`;
+  const asked = parsedAt<AskedErasure>(place, record.asked, 'object');
+  if (typeof asked.by !== 'string') throw damagedAt(place);
   return {
     erasureId: record.erasure_id,
     tenant: record.tenant_id,
@@ -56,13 +64,35 @@ function erasureOf(record: ErasureRecord): ErasureRow {
     keyId: record.key_id,
     state: record.state as ErasureState,
     cancelsOpen: record.cancels_open,
-    asked: JSON.parse(record.asked) as AskedErasure,
-    askedAtMs: record.asked_at_ms,
-    ...(record.destroyed_at_ms === null ? {} : { destroyedAtMs: record.destroyed_at_ms }),
+    asked,
+    askedAtMs: timeAt(place, record.asked_at_ms),
+    ...(record.destroyed_at_ms === null
+      ? {}
+      : { destroyedAtMs: timeAt(place, record.destroyed_at_ms) }),
     isForgotten: record.is_forgotten,
-    ...(record.receipt === null ? {} : { receipt: record.receipt }),
-    ...(record.waits_for === null ? {} : { waitsFor: JSON.parse(record.waits_for) as ErasureWait }),
+    ...toldOr<Pick<ErasureRow, 'receipt'>>({}, () => receiptAt(place, record.receipt)),
+    ...toldOr<Pick<ErasureRow, 'waitsFor'>>({}, () => waitAt(place, record.waits_for)),
   };
+}
+
+function receiptAt(place: string, receipt: string | null): Pick<ErasureRow, 'receipt'> {
+  if (receipt === null) return {};
+  parsedAt(place, receipt, 'object');
+  return { receipt };
+}
+
+function waitAt(place: string, text: string | null): Pick<ErasureRow, 'waitsFor'> {
+  if (text === null) return {};
+  const waitsFor = parsedAt<ErasureWait>(place, text, 'object');
+  if (typeof waitsFor.kind !== 'string' || typeof waitsFor.reason !== 'string')
+    throw damagedAt(place);
+  return { waitsFor };
+}
+
+/** For lists: nobody asked in 1970, in the place of what is not known. */
+function listedErasure(record: ErasureRecord): ErasureRow {
+  const instead = { asked: '{"by":""}', asked_at_ms: 0, destroyed_at_ms: null };
+  return toldOr(erasureOf({ ...record, ...instead }), () => erasureOf(record));
 }
 
 function newId(prefix: string): string {
@@ -179,7 +209,7 @@ function requests(
          ORDER BY asked_at_ms DESC, erasure_id DESC LIMIT $2`,
         [tenant, limit],
       );
-      return records.map(erasureOf);
+      return records.map(listedErasure);
     },
     async unfinished({ after, limit }) {
       const records = await db.query<

@@ -6,6 +6,7 @@ import { ANCESTRY_CAUSES } from '../../rules/children.ts';
 import type { RunHeader } from '../../rules/run-input.ts';
 import type { LogLink } from '../../ports/log.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -120,6 +121,6 @@ function shown(
     ...{ eventId, runId: shownRunId(input, runId), sequence, type },
     ...(nodeId === undefined ? {} : { nodeId: major.ids.bind('node', nodeId, caller.tenant) }),
     ...(causationId === undefined ? {} : { causationId }),
-    timestamp: new Date(timestampMs).toISOString(),
+    timestamp: iso(timestampMs),
   };
 }

@@ -4,6 +4,7 @@ import { interruptView } from '../../log/fold.ts';
 import { runsBelow } from '../../runs/below.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
+import { iso } from '../iso.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
 
 export const LIST_CHILDREN = {
@@ -29,7 +30,7 @@ export function childrenRoute(deps: FacadeDeps): Route {
             parentRunId: idOf(parentRunId),
             workflowId,
             status,
-            createdAt: new Date(createdAtMs).toISOString(),
+            createdAt: iso(createdAtMs),
             ...(unreadable ? { unreadable } : {}),
             ...(asks
               ? {

@@ -5,6 +5,7 @@ import { runAt, type RunAt } from '../../runs/at.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { STALE_HEADER } from '../read-head.ts';
+import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -56,7 +57,7 @@ function runAtView({ major }: Pick<Input, 'major'>, run: RunRow, was: RunAt): ob
   const { outputs, error, metrics } = shown;
   return {
     ...{ runId, sequence: event.sequence, length, eventId: event.eventId, type: event.type },
-    timestamp: new Date(event.timestampMs).toISOString(),
+    timestamp: iso(event.timestampMs),
     ...{ status, nodeStates, variables },
     ...(interrupt === undefined ? {} : { currentNodeId, interrupt }),
     ...(outputs === undefined ? {} : { outputs }),

@@ -10,6 +10,7 @@ import type { RunCreateResponse } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
 import { integer, oneOf, text } from '../parameters.ts';
+import { iso } from '../iso.ts';
 import {
   addressOf,
   answered,
@@ -168,7 +169,7 @@ async function listRuns({ stores }: FacadeDeps, input: InputOf<typeof LIST_RUNS>
   });
   const runs = page.runs.map(({ runId, workflowId, status, createdAtMs, tags, unreadable }) => ({
     ...withShownIds(major, caller.tenant, { runId, workflowId, status }),
-    createdAt: new Date(createdAtMs).toISOString(),
+    createdAt: iso(createdAtMs),
     tags,
     ...(unreadable ? { unreadable } : {}),
     ...runUrls(input, runId),

@@ -5,6 +5,7 @@ import type { SessionRow, SessionRun } from '../../ports/sessions.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { integer } from '../parameters.ts';
+import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -95,8 +96,8 @@ function shown(session: SessionRow): object {
     ...(title === undefined ? {} : { title }),
     tags,
     ...(unreadable ? { unreadable } : {}),
-    createdAt: new Date(createdAtMs).toISOString(),
-    lastActivityAt: new Date(lastActivityMs).toISOString(),
+    createdAt: iso(createdAtMs),
+    lastActivityAt: iso(lastActivityMs),
   };
 }
 
@@ -106,7 +107,7 @@ function runShown(input: Pick<Input, 'major' | 'caller' | 'baseUrl'>, run: Sessi
   const { major, caller } = input;
   return {
     ...withShownIds(major, caller.tenant, { runId, workflowId, status }),
-    createdAt: new Date(createdAtMs).toISOString(),
+    createdAt: iso(createdAtMs),
     tags,
     ...(unreadable ? { unreadable } : {}),
     ...(parentRunId === undefined

@@ -13,6 +13,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
 import { integer } from '../parameters.ts';
+import { iso } from '../iso.ts';
 import {
   addressOf,
   answered,
@@ -140,13 +141,14 @@ function patienceOf(limitMs: number): Patience {
 
 function erasureView(erasure: ErasureRow): JsonObject {
   const { erasureId, subject, keyId, state, cancelsOpen, asked, askedAtMs } = erasure;
-  const { destroyedAtMs, receipt, waitsFor } = erasure;
+  const { destroyedAtMs, receipt, waitsFor, unreadable } = erasure;
   return {
     ...{ erasureId, subject, keyId, state, cancelOpen: cancelsOpen, requestedBy: asked.by },
     ...(asked.reason === undefined ? {} : { reason: asked.reason }),
-    requestedAt: new Date(askedAtMs).toISOString(),
-    ...(destroyedAtMs === undefined ? {} : { destroyedAt: new Date(destroyedAtMs).toISOString() }),
+    requestedAt: iso(askedAtMs),
+    ...(destroyedAtMs === undefined ? {} : { destroyedAt: iso(destroyedAtMs) }),
     ...(waitsFor === undefined ? {} : { waitsFor: { ...waitsFor } }),
+    ...(unreadable ? { unreadable: { ...unreadable } } : {}),
     ...(receipt === undefined ? {} : (JSON.parse(receipt) as JsonObject)),
   };
 }
