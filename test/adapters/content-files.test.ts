@@ -11,7 +11,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const bytes = new TextEncoder().encode('a value');
 const hash = hashOfBytes(bytes);
-const other = hashOfBytes(new TextEncoder().encode('another'));
+const otherBytes = new TextEncoder().encode('another');
+const other = hashOfBytes(otherBytes);
 const outage = { code: 'service_unavailable', details: { part: 'content' } };
 
 // [I98]
@@ -48,6 +49,27 @@ test('of a disk that is not mounted nothing is removed', async () => {
 test('a value that is not there, where the folder is, is missing', async () => {
   const files = await createContentFiles(join(folder, 'there'));
   await expect(files.get('default', other)).rejects.toMatchObject({ code: 'content_missing' });
+});
+
+// [I97]
+test('a file that cannot be read on a disk that answers is that value’s fault, and is written again', async () => {
+  const dir = join(folder, 'odd');
+  const files = await createContentFiles(dir);
+  await files.put('default', other, otherBytes);
+  const hex = hash.slice('sha256:'.length);
+  const file = join(dir, 'default', hex.slice(0, 2), hex);
+  await mkdir(file, { recursive: true });
+  await expect(files.get('default', hash)).rejects.toMatchObject({
+    ...{ code: 'content_missing', details: { hash } },
+  });
+  expect(Buffer.from(await files.get('default', other)).equals(otherBytes)).toBe(true);
+  await files.put('default', hash, bytes);
+  expect(Buffer.from(await files.get('default', hash)).equals(bytes)).toBe(true);
+  await rm(file);
+  await mkdir(file);
+  // Where the disk does not answer either it is an outage.
+  await rm(join(dir, '~unfinished'), { recursive: true });
+  await expect(files.get('default', hash)).rejects.toMatchObject(outage);
 });
 
 test('what cannot be written is an outage, and leaves nothing behind', async () => {

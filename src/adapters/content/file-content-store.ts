@@ -1,7 +1,7 @@
 // Content as files below the data folder (architecture §3.6): <dir>/<tenant>/<2 hex>/<64 hex>, written whole or not at
 // all. Who needs which of them stands in the database.
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
@@ -17,7 +17,7 @@ const PROBE = new Uint8Array(4096);
 export interface ContentFiles {
   /** Idempotent; `hash` is that of the bytes. Throws service_unavailable, as all do where the disk is away. */
   put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
-  /** Throws HostError content_missing. */
+  /** Throws HostError content_missing: it is not there, damaged, or cannot be read on a disk that answers. */
   get(tenant: string, hash: string): Promise<Uint8Array>;
   /** Idempotent, and for good before it resolves. */
   remove(tenant: string, hash: string): Promise<void>;
@@ -43,8 +43,8 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
     put: (tenant, hash, bytes) =>
       onDisk(unfinished, async () => {
         const { folder, file } = placeOf(tenant, hash);
-        const stored = await ifThere(readFile(file));
-        // A damaged file is written again: the value is at hand now.
+        // A file that is damaged, or that cannot be read, is written again: the value is at hand now.
+        const stored = await readFile(file).catch(() => undefined);
         if (stored && hashOfBytes(stored) === hash) return;
         await mkdir(folder, { recursive: true, mode: 0o700 });
         const temporary = join(unfinished, randomUUID());
@@ -52,14 +52,32 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
           await rm(temporary, { force: true });
           throw error;
         });
-        await rename(temporary, file);
+        await replace(file, temporary).catch(async (error: unknown) => {
+          await rm(temporary, { force: true });
+          throw error;
+        });
         await syncFolder(folder);
       }),
-    get(tenant, hash) {
+    async get(tenant, hash) {
       requireHash(hash);
-      return onDisk(unfinished, async () =>
-        verified(hash, await ifThere(readFile(placeOf(tenant, hash).file))),
-      );
+      const { file } = placeOf(tenant, hash);
+      const read = () =>
+        onDisk(unfinished, async () => verified(hash, await ifThere(readFile(file))));
+      try {
+        return await read();
+      } catch (error) {
+        if (!isOfFile(error)) throw error;
+      }
+      // Where the disk takes and gives other files it is the fault of this one.
+      await probe(unfinished);
+      return read().catch((error: unknown) => {
+        if (!isOfFile(error)) throw error;
+        throw new HostError(
+          'content_missing',
+          { hash, reason: 'A stored value cannot be read.' },
+          error,
+        );
+      });
     },
     remove: (tenant, hash) =>
       onDisk(unfinished, async () => {
@@ -72,16 +90,40 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
         await rm(file, { force: true });
         await syncFolder(folder);
       }),
-    probe: () =>
-      onDisk(unfinished, async () => {
-        const file = join(unfinished, `probe-${randomUUID()}`);
-        try {
-          await writeFile(file, PROBE, { mode: 0o600 });
-        } finally {
-          await rm(file, { force: true });
-        }
-      }),
+    probe: () => probe(unfinished),
   };
+}
+
+function probe(unfinished: string): Promise<void> {
+  return onDisk(unfinished, async () => {
+    const file = join(unfinished, `probe-${randomUUID()}`);
+    try {
+      await writeFile(file, PROBE, { mode: 0o600 });
+    } finally {
+      await rm(file, { force: true });
+    }
+  });
+}
+
+/** What this process lacks, whatever file it asks for. */
+const OF_PROCESS: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+
+/** An outage that may be the fault of one file. */
+function isOfFile(error: unknown): boolean {
+  if (codeOf(error) !== 'service_unavailable') return false;
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  return !OF_PROCESS.has(code);
+}
+
+/** Also an empty folder that has the place of the file. */
+async function replace(file: string, temporary: string): Promise<void> {
+  try {
+    await rename(temporary, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EISDIR') throw error;
+    await rmdir(file);
+    await rename(temporary, file);
+  }
 }
 
 /** That the disk is full, gone or broken says nothing of the value. A folder that is not there at all is no empty one. */
