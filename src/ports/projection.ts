@@ -22,5 +22,6 @@ export interface ProjectionStore {
   /** Those of these runs whose log is not closed, whosever they are: Temporal names no tenant. */
   stillOpen(runIds: readonly string[]): Promise<readonly RunRef[]>;
   sweepWatermark(): Promise<number | undefined>;
+  /** Goes forward alone; one that is more than a minute ahead of now is replaced. */
   setSweepWatermark(ms: number): Promise<void>;
 }

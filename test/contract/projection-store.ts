@@ -102,6 +102,13 @@ export function projectionStoreContract(stores: GivenStores): void {
       await projection().setSweepWatermark(2_000);
       expect(await projection().sweepWatermark()).toBe(3_000);
     });
+
+    it('architecture §3.4 a sweep watermark that is far ahead of now is replaced', async () => {
+      await projection().setSweepWatermark(9e15);
+      const nowMs = Date.now();
+      await projection().setSweepWatermark(nowMs);
+      expect(await projection().sweepWatermark()).toBe(nowMs);
+    });
   });
 
   describe('SegmentStore', () => {

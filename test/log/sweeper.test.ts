@@ -105,7 +105,7 @@ describe('architecture §3.4: the sweep', () => {
 
   it('looks back behind its watermark by the overlap, which a store that is away does not move', async () => {
     const asked: number[] = [];
-    const newestMs = Date.now() + 1_000_000;
+    const newestMs = Date.now() + 10_000;
     await stores.projection.setSweepWatermark(newestMs);
     history.closedSince = async (sinceMs) => {
       asked.push(sinceMs);
@@ -120,6 +120,22 @@ describe('architecture §3.4: the sweep', () => {
       newestMs + 2 - 60_000,
     ]);
     expect(said).toEqual(['debug: the sweep failed, trying again']);
+  });
+
+  // [I97]
+  it('a watermark that is ahead of now is ignored, and replaced', async () => {
+    // As clocks differ, and later than the sweep begins.
+    const newestMs = Date.now() + 20_000;
+    await stores.projection.setSweepWatermark(9e15);
+    const asked: number[] = [];
+    history.closedSince = async (sinceMs) => {
+      asked.push(sinceMs);
+      return { runIds: [], newestMs };
+    };
+    sweeper.start();
+    await expect.poll(() => stores.projection.sweepWatermark()).toBe(newestMs);
+    await sweeper.stop();
+    expect(Math.max(...asked)).toBeLessThan(Date.now());
   });
 
   it('a stop waits for the run at which it is, takes no other, and leaves the watermark', async () => {

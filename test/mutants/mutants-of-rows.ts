@@ -190,6 +190,33 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
+    [
+      'src/adapters/temporal/closed-runs.ts',
+      'Math.min(toMs(closeTime) ?? 0, Date.now())',
+      'toMs(closeTime) ?? 0',
+    ],
+    ['test/adapters/closed-runs.test.ts', 'a close time ahead of now'],
+  ],
+  [
+    97,
+    [
+      'src/log/sweeper.ts',
+      'stored - SWEEP_OVERLAP_MS <= Date.now() ? stored : startedAtMs',
+      'stored',
+    ],
+    ['test/log/sweeper.test.ts', 'a watermark that is ahead of now'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/content/file-content-store.ts',
+      'return !OF_PROCESS.has(code);',
+      'return OF_PROCESS.has(code);',
+    ],
+    ['test/adapters/content-files.test.ts', 'a file that cannot be read on a disk that answers'],
+  ],
+  [
+    97,
     [ROUNDS, 'known?.code !== fault.code', 'known?.code === fault.code'],
     [OF_ROUNDS, 'that fails is named'],
   ],

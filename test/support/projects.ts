@@ -36,6 +36,7 @@ const PURE = [
   'workflows/equal-calls.test.ts',
   'workflows/journal.test.ts',
   'workflows/segments.test.ts',
+  'adapters/closed-runs.test.ts',
   // Without HTTP.
   'app/cache-folder.test.ts',
   'facade/access.test.ts',

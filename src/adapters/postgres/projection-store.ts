@@ -11,6 +11,9 @@ interface NamedRecord {
   readonly run_id: string;
 }
 
+/** How far a watermark may be ahead of the database's clock, by which nobody made it, in ms. */
+const AHEAD_MS = 60_000;
+
 /** runIds that somebody begins to watch. */
 const WATCH_CHANNEL = 'openwop_watch';
 
@@ -113,11 +116,12 @@ function progress(db: Db): Omit<ProjectionStore, 'onWatch' | keyof ReturnType<ty
       return row?.watermark_ms;
     },
     async setSweepWatermark(ms) {
-      // Two sweepers may finish out of order; progress is never taken back.
+      // Two sweepers may finish out of order; progress is never taken back, unless it is ahead of now.
       await db.query(
         `INSERT INTO sweep_progress (watermark_ms) VALUES ($1) ON CONFLICT (only_row)
-         DO UPDATE SET watermark_ms = greatest(sweep_progress.watermark_ms, excluded.watermark_ms)`,
-        [ms],
+         DO UPDATE SET watermark_ms = CASE WHEN sweep_progress.watermark_ms > openwop_now_ms() + $2::bigint
+           THEN excluded.watermark_ms ELSE greatest(sweep_progress.watermark_ms, excluded.watermark_ms) END`,
+        [ms, AHEAD_MS],
       );
     },
   };

@@ -73,7 +73,8 @@ async function list(source: ClosedRunsSource, window: Window): Promise<ClosedRun
     );
     for (const { execution, closeTime } of page.executions ?? []) {
       if (execution?.workflowId) runIds.add(execution.workflowId);
-      newestMs = Math.max(newestMs, toMs(closeTime) ?? 0);
+      // A close time ahead of now moves no watermark beyond what else may close until then.
+      newestMs = Math.max(newestMs, Math.min(toMs(closeTime) ?? 0, Date.now()));
     }
     nextPageToken = new Uint8Array(page.nextPageToken ?? []);
     if (nextPageToken.length === 0) return { runIds: [...runIds], newestMs };
