@@ -282,9 +282,8 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     const [odd = '', good = ''] = ids;
     const page = { limit: 10 };
     const named = async () => {
-      const [all, overview] = await Promise.all([
-        ...[stores.runs.list(tenant, page), stores.runs.overview(tenant, page, 1)],
-      ]);
+      const all = await stores.runs.list(tenant, page);
+      const overview = await stores.runs.overview(tenant, page, 1);
       const { sessions } = await stores.sessions.list(tenant, page);
       const ofSession = await stores.sessions.runs(tenant, odd, page);
       const runs = [all.runs, overview.runs, ofSession.runs];
