@@ -1,7 +1,6 @@
 // What people answered in a run's record, for a fork that asks the same (replay.md §Modes). The same question stands at the
-// same place and asks the same, whatever ids its run minted and whatever the time: what it asks otherwise is another one.
+// same place and asks the same, byte for byte: a person's answer counts for nothing that the person did not see.
 import { isJsonObject, canonicalJson, type JsonValue } from './json.ts';
-import { withoutClocks } from './log-differences.ts';
 import { MESSAGES, type ResolveInterruptMessage } from './messages.ts';
 import type { Batch, Stimulus } from './recording.ts';
 import type { Subject } from './subject.ts';
@@ -9,23 +8,22 @@ import type { Subject } from './subject.ts';
 /** A type, not an interface: it is JSON. */
 export type RecordedAnswer = { readonly value: JsonValue; readonly resolvedBy: Subject };
 
-/** Ids that hosts mint for their own: values of people's are no such ids, and stay what they are. */
-const MINTED = /\b(?:(?:evt|run|session|int|inv|call|conv)-[0-9A-Za-z]{27}|eff-[0-9a-f]{64})\b/g;
-
-/** Two questions are the same where this is. */
+/**
+ * Two questions are the same where this is: word for word, whatever the values look like. A branch asks under the ids that
+ * its source asked under, but for one: an effect in doubt has another id in the ledger of each run.
+ */
 export function questionText({
   kind = null,
   data = null,
   resumeSchema = null,
 }: Readonly<Record<string, JsonValue>>): string {
-  const text = canonicalJson(withoutClocks({ kind, data, resumeSchema }));
-  const names = new Map<string, string>();
-  return text.replace(MINTED, (id) => {
-    const [kindOfId = ''] = id.split('-');
-    const name = names.get(id) ?? `${kindOfId}-${names.size}`;
-    names.set(id, name);
-    return name;
-  });
+  return canonicalJson({ kind, data: withoutEffectId(data), resumeSchema });
+}
+
+/** No definition names this type: the host asks so by itself, and what the effect is stands beside its id. */
+function withoutEffectId(data: JsonValue): JsonValue {
+  if (!isJsonObject(data) || data.artifactType !== 'effect-in-doubt') return data;
+  return Object.fromEntries(Object.entries(data).filter(([name]) => name !== 'artifactId'));
 }
 
 /** In their order: those that people sent, and those that a fork took from the record of its own source. */

@@ -12,6 +12,15 @@ export const OF_COHORTS: readonly Row[] = [
     ['test/acceptance/fork-answers.test.ts', 'a question that asks something else waits'],
   ],
   [
+    73,
+    [
+      'src/rules/recorded-answers.ts',
+      'canonicalJson({ kind, data: withoutEffectId(data), resumeSchema })',
+      "canonicalJson({ kind, data: withoutEffectId(data), resumeSchema }).replace(/run-\\w{27}/g, '')",
+    ],
+    ['test/rules/recorded-answers.test.ts', 'another run is another question'],
+  ],
+  [
     74,
     [
       'src/runs/cohort-members.ts',
