@@ -14,6 +14,7 @@ import {
   performEffect,
   recallEffect,
   settleByWord,
+  wordFault,
   type EffectResult,
   type KnownEffect,
 } from './perform-effect.ts';
@@ -45,6 +46,8 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
   return showingProgress({ ports, input, tool }, async (onProgress) => {
     const { resolution } = input;
     const effect = { ports, input, tool, ...(onProgress ? { onProgress } : {}) };
+    const fault = wordFault(effect);
+    if (fault) return askAgain(effect, `The outcome that was given is not recorded. ${fault}`);
     if (resolution?.kind === 'skip' || resolution?.kind === 'happened')
       return told(effect, await settleByWord(effect, resolution));
     const refusal = refusalOf(tool, input);
@@ -132,10 +135,27 @@ function changesOutside({ safetyTier, isSandbox }: Tool): boolean {
 async function rehearse(effect: KnownEffect): Promise<Result> {
   const known = await recallEffect(effect);
   if (known) return told(effect, known);
-  const { callId } = effect.input.call;
   const reason = 'This is a rehearsal: nothing outside is changed, and the call is not performed.';
-  const output = { kind: 'in-doubt', effectId: callId, reason, refused: true, rehearsed: true };
-  return { output: output as CallToolOutput, events: [] };
+  return { output: rehearsedDoubt(effect, reason), events: [] };
+}
+
+function rehearsedDoubt({ input }: KnownEffect, reason: string): CallToolOutput {
+  const { callId } = input.call;
+  return { kind: 'in-doubt', effectId: callId, reason, refused: true, rehearsed: true };
+}
+
+/** The same question once more. What the ledger knows by now is told instead. */
+async function askAgain(effect: KnownEffect, reason: string): Promise<Result> {
+  const { tool, input } = effect;
+  const known = await recallEffect(effect);
+  if (known && known.kind !== 'in-doubt') return told(effect, known);
+  if (!known && input.rehearsal && tool && changesOutside(tool))
+    return { output: rehearsedDoubt(effect, reason), events: [] };
+  const { callId: effectId } = input.call;
+  const doubt = { ...(known ?? { kind: 'in-doubt' as const, effectId }), reason };
+  const refusal = refusalOf(tool, input);
+  const output = refusal?.kind === 'refused' ? refusedDoubt(doubt, refusal) : doubt;
+  return { output, events: [] };
 }
 
 async function told({ ports, input }: KnownEffect, result: EffectResult): Promise<Result> {

@@ -181,7 +181,12 @@ export interface CallToolInput {
    * `unreached`: no process had the tool's agent in time; nothing more is performed, what is known is told.
    */
   readonly resolution?:
-    | { readonly kind: 'happened'; readonly outcome: JsonValue }
+    | {
+        readonly kind: 'happened';
+        readonly outcome: JsonValue;
+        /** By a branch's overlay: what is to have come of it, whatever the tool could give. */
+        readonly isSupposed?: true;
+      }
     | { readonly kind: 'skip' }
     /** `epoch` of the doubt that was answered: the answer holds for one claim. */
     | { readonly kind: 'perform'; readonly epoch?: number }

@@ -14,6 +14,7 @@ import { HostError } from '../src/rules/errors.ts';
 import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
 import { seriesOf } from '../src/rules/run-input.ts';
+import { maskedAt } from '../src/rules/redaction.ts';
 import {
   INHERITED_EPOCH,
   type EffectClaim,
@@ -107,6 +108,16 @@ export function isAskedAbout({
   safetyTier,
 }: Pick<Tool, 'idempotent' | 'safetyTier'>): boolean {
   return idempotent !== true || safetyTier === 'write';
+}
+
+/** Why the outcome that a human gave cannot be recorded as it is: a sentence. */
+export function wordFault({ ports, tool, input }: KnownEffect): string | undefined {
+  const { resolution } = input;
+  if (resolution?.kind !== 'happened' || resolution.isSupposed) return undefined;
+  const { outcome } = resolution;
+  const at = maskedAt(ports.redactor, outcome);
+  if (at !== undefined) return `What is written at ${at || '/'} looks like a secret.`;
+  return tool && outcomeFault(tool, outcome)?.message;
 }
 
 /** A human's word that performs nothing: leave it, or it happened with this outcome. What is known stands above it. */

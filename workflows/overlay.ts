@@ -55,6 +55,6 @@ export function overlaid<Name extends ActivityName>(
   const answered: Overlaid =
     answer.kind === 'said'
       ? { said: answer.final }
-      : { resolution: { kind: 'happened', outcome: answer.outcome } };
+      : { resolution: { kind: 'happened', outcome: answer.outcome, isSupposed: true } };
   return { ...own, input: { ...request.input, ...changed, ...answered } };
 }

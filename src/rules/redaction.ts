@@ -1,6 +1,7 @@
 // Keeps secrets out of everything that is stored or shown (SR-1): known secrets by value, unknown ones by
 // the shape of common credentials. The stream form holds back a tail, so that no secret straddles two deltas
 // (architecture §3.5). All patterns run in linear time.
+import { pointerSegment } from './definition-graph.ts';
 import type { JsonValue } from './json.ts';
 
 /** Shorter values are no secrets: replacing them would deface ordinary text. */
@@ -220,6 +221,21 @@ export function createRedactor(secrets: readonly Secret[]): Redactor {
     json: <Value>(value: Value): Value => json(value as JsonValue) as Value,
     stream: () => new HoldBackStream(text, known),
   };
+}
+
+/**
+ * JSON pointer (RFC 6901) of the first text that redaction would change; of the name of a member, that of what has the
+ * member. Undefined: all of it is kept as it is. No secret is in the pointer.
+ */
+export function maskedAt(redactor: Pick<Redactor, 'json'>, value: JsonValue): string | undefined {
+  if (typeof value === 'string') return redactor.json(value) === value ? undefined : '';
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    if (redactor.json(name) !== name) return '';
+    const inside = maskedAt(redactor, member);
+    if (inside !== undefined) return `/${pointerSegment(name)}${inside}`;
+  }
+  return undefined;
 }
 
 /** What looks like a credential is not repeated to anybody (auth.md). */

@@ -13,6 +13,7 @@ import {
 } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
+import { maskedAt } from '../rules/redaction.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
@@ -22,6 +23,9 @@ import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
 import { sendMessage, updateIdFor, type Delivery } from './messages.ts';
+
+/** Of a request that answers. */
+const RESUME_VALUE = '/resumeValue';
 
 interface LogDeps {
   readonly log: Pick<Log, 'fresh' | 'questions'>;
@@ -49,13 +53,13 @@ export async function answerInterrupt(
 ): Promise<string> {
   const { row, nodeId } = answer;
   const { binding } = delivery;
+  const value = normalized(kept(deps, answer.value));
   const meant: Meant = { nodeId, interruptId: answer.interruptId ?? binding.boundTo };
   // A body that names its interrupt means the same one each time.
   const bind = async (interruptId: string): Promise<void> =>
     answer.interruptId === undefined ? binding.bind(interruptId) : undefined;
   const { head, stale } = await deps.log.fresh(row);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
-  const value = normalized(answer.value);
   const fault = open && faultOf(value, open.resumeSchema);
   if (stale && !head.closed) {
     // No ground to decide on, but what the sender saw: when the retry comes, the next question may be open.
@@ -96,7 +100,7 @@ export async function answerOpen(
 ): Promise<string> {
   const { row, resolvedBy } = answer;
   const { nodeId, interruptId, resumeSchema } = open;
-  const value = normalized(answer.value);
+  const value = normalized(kept(deps, answer.value));
   const fault = faultOf(value, resumeSchema);
   if (fault) throw fault;
   const bodyDigest = sha256Hex(canonicalJson(answer.value));
@@ -127,7 +131,7 @@ async function send(
     kind: 'resolve-interrupt',
     nodeId,
     interruptId,
-    value: deps.redactor.json(value),
+    value,
     schemaDigest: digestOf(canonicalJson(resumeSchema ?? {})),
     bodyDigest,
     resolvedBy,
@@ -141,6 +145,23 @@ async function send(
     await requireFreshHead(deps, row);
     throw overError(await fateOf(deps.log, row, message), value, error);
   }
+}
+
+/**
+ * What a person gives, unchanged. What redaction would change is refused, not replaced: the run would go on with what
+ * nobody said. Throws validation_error.
+ */
+export function kept(
+  { redactor }: Pick<RunsDeps, 'redactor'>,
+  value: JsonValue,
+  field = RESUME_VALUE,
+): JsonValue {
+  const at = maskedAt(redactor, value);
+  if (at === undefined) return value;
+  throw invalid(
+    `${field}${at}`,
+    `What is written at ${at || 'its top'} looks like a key, a token or another secret. Secrets are never stored, so that the answer was not taken. Write it without that.`,
+  );
 }
 
 /** As the run takes it. Throws validation_error and payload_too_large. */
@@ -165,7 +186,7 @@ function normalized(value: JsonValue): JsonValue {
 function faultOf(
   value: JsonValue,
   schema: JsonObject | undefined,
-  field = '/resumeValue',
+  field = RESUME_VALUE,
 ): HostError | undefined {
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     return new HostError('payload_too_large', { field, limit: INLINE_VALUE_BYTES });

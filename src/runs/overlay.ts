@@ -23,7 +23,7 @@ import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import type { RunForkOverlay, WorkflowDefinition } from '../../schemas/types.generated.ts';
-import { checkedValue } from './answer.ts';
+import { checkedValue, kept } from './answer.ts';
 import { agentsOf, normalized, readConfigurable } from './configurable.ts';
 import { agentIdsOf } from './cohort-change.ts';
 import type { RunsDeps } from './deps.ts';
@@ -242,15 +242,15 @@ function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidA
   if (!asked.answer) return undefined;
   const { seq } = asked.answer;
   if (seq !== before.length) throw invalid(`${FIELD}/answer/seq`, 'must be fromSeq');
-  const value = asked.answer.value as JsonValue;
+  const value = kept({ redactor }, asked.answer.value as JsonValue, VALUE);
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
   const activityId = at && answeringActivity(at, request.source.input.definition);
-  if (activityId === undefined) return messageOf(redactor, request, value);
+  if (activityId === undefined) return messageOf(request, value);
   if (at && eventRow(at.type).part === 'return') {
     const { callId } = JSON.parse(at.payload) as { readonly callId?: string };
     const ofCall = callId === undefined ? {} : { callId };
-    return { kind: 'outcome', activityId, outcome: redactor.json(value), ...ofCall };
+    return { kind: 'outcome', activityId, outcome: value, ...ofCall };
   }
   const final = typeof value === 'string' ? value : JSON.stringify(value);
   return { kind: 'said', activityId, final: redactor.text(final) };
@@ -288,7 +288,6 @@ export function answererOf(
 const ANSWERS: ReadonlySet<EventPart> = new Set(['return', 'reasoning', 'usage']);
 
 function messageOf(
-  redactor: OverlayDeps['redactor'],
   { at, before, caller, source }: OverlayRequest,
   value: JsonValue,
 ): OverlaidAnswer {
@@ -314,7 +313,7 @@ function messageOf(
       `${FIELD}/answer/seq`,
       'is what several people answered: one answer decides nothing',
     );
-  const own = redactor.json(checkedValue(value, { schema: open.resumeSchema, field: VALUE }));
+  const own = checkedValue(value, { schema: open.resumeSchema, field: VALUE });
   return {
     kind: 'message',
     message: {

@@ -176,7 +176,7 @@ async function fork(): Promise<void> {
     await host.waitFor(told.runId, ended);
     return told.runId;
   };
-  const answer = { seq: fromSeq, value: { action: 'reject', reason: `not ${CANARY}` } };
+  const answer = { seq: fromSeq, value: { action: 'reject', reason: 'not this' } };
   const runOptionsOverlay = { answer };
   runs.branch = await made(runs.completed, { mode: 'branch', fromSeq, runOptionsOverlay });
   runs.replay = await made(runs.branch, { mode: 'replay', fromSeq: 3 });

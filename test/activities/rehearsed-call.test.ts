@@ -64,6 +64,40 @@ test('what changes something outside is not performed: a human says what came of
   expect(counter.count).toBe(0);
 });
 
+// [I116]
+test.each<[string, object, RegExp]>([
+  ['that the tool could not have given', { n: 'seven' }, /not recorded.*\/n must be number/],
+  ['that would be stored otherwise', { n: 7, by: `sk-${'a'.repeat(20)}` }, /\/by looks like/],
+])('an outcome %s is asked for again, and not recorded', async (_, outcome, why) => {
+  const outputSchema = { type: 'object', properties: { n: { type: 'number' } } };
+  const { counter, tool } = counting({ outputSchema });
+  const word = { resolution: { kind: 'happened' as const, outcome: outcome as never } };
+  const rehearsed = await createRig(stores, { tools: [tool] });
+  const again = await call(rehearsed, word);
+  expect(again).toMatchObject({
+    output: {
+      kind: 'in-doubt',
+      refused: true,
+      rehearsed: true,
+      reason: expect.stringMatching(why) as string,
+    },
+    events: [],
+  });
+  expect(counter.count).toBe(0);
+  const lost: Tool['call'] = async () => Promise.reject(new Error('connection reset'));
+  const live = await createRig(stores, { tools: [{ ...tool, call: lost }] });
+  const { output: doubt } = await call(live, { rehearsal: undefined });
+  expect(doubt).toMatchObject({ kind: 'in-doubt' });
+  expect((await call(live, { rehearsal: undefined, ...word })).output).toEqual({
+    ...doubt,
+    reason: expect.stringMatching(why) as string,
+  });
+  const taken = { resolution: { kind: 'happened' as const, outcome: { n: 7 } } };
+  expect((await call(live, { rehearsal: undefined, ...taken })).output).toMatchObject({
+    status: 'ok',
+  });
+});
+
 test.each<[string, Partial<Tool>]>([
   ['reads', { safetyTier: 'read' }],
   ['is pure', { safetyTier: 'pure' }],

@@ -16,7 +16,12 @@ export function secretJourneys(journey: Journey): void {
         metadata: { note: CANARY },
       });
       const open = await journey.told(runId, waiting);
-      await journey.answer(runId, 'think', { action: 'reject', reason: `No, ${CANARY}!` });
+      const refused = await journey.answer(runId, 'think', { action: 'reject', reason: CANARY });
+      expect([refused.status, refused.body]).toMatchObject([
+        400,
+        { error: 'validation_error', details: { field: '/resumeValue/reason' } },
+      ]);
+      await journey.answer(runId, 'think', { action: 'reject', reason: 'No!' });
       const { events, snapshot } = await journey.told(runId);
       expect(deltasOf(events)).toBe(`The key ${MARK} is split: ${MARK} and ${MARK}. Done.`);
       const of = (type: string) => events.filter((event) => event.type === type).map(payloadOf);
@@ -29,8 +34,8 @@ export function secretJourneys(journey: Journey): void {
         decision: { key: MARK, [MARK]: MARK, leaked: { key: MARK, [MARK]: `-${MARK}-` } },
         reasoning: `Because of ${MARK}.`,
       });
-      expect(snapshot.error).toMatchObject({ message: `No, ${MARK}!` });
-      expect(JSON.stringify([open, events, snapshot])).not.toContain(CANARY);
+      expect(snapshot.error).toMatchObject({ message: 'No!' });
+      expect(JSON.stringify([open, refused.body, events, snapshot])).not.toContain(CANARY);
     });
 
     it('in a refusal and in a reason to cancel', async () => {

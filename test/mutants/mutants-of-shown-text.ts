@@ -1,4 +1,4 @@
-// Mutants of what people are shown, and of what forms send back (architecture §11, I104): rows of mutants.ts.
+// Mutants of what people are shown, and of what they answer (architecture §11, I104, I116): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const PRINTABLE = 'src/words/printable.js';
@@ -41,5 +41,15 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
     104,
     [ANSWER, 'parts.push([name, asField(text)])', 'parts.push([name, text])'],
     ['test/words/answer.test.ts', 'a text that was changed'],
+  ],
+  [
+    116,
+    ['src/runs/answer.ts', 'if (at === undefined) return value;', 'return redactor.json(value);'],
+    ['test/runs/answer.test.ts', 'stored otherwise'],
+  ],
+  [
+    116,
+    ['activities/call-tool.ts', 'if (fault) return askAgain(', 'if (!input) return askAgain('],
+    ['test/activities/rehearsed-call.test.ts', 'asked for again'],
   ],
 ];

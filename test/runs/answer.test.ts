@@ -1,10 +1,11 @@
 // Which question an answer reaches (architecture §4): the one that it names, else the oldest that is open at the node.
-import { expect, test } from 'vitest';
-import type { JsonObject } from '../../src/rules/json.ts';
+import { describe, expect, test } from 'vitest';
+import type { JsonValue } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
+import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import { fold } from '../../src/log/fold.ts';
-import { answerInterrupt } from '../../src/runs/answer.ts';
+import { answerInterrupt, answerOpen } from '../../src/runs/answer.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const ADA = subjectOf('api-key', 'default', 'ada');
@@ -13,38 +14,49 @@ interface Sent {
   readonly updateId: string;
   readonly interruptId: string;
   readonly resolvedBy: Subject;
+  readonly value: JsonValue;
 }
+type Deps = Parameters<typeof answerInterrupt>[0];
+const ROW = runRef('r') as Parameters<typeof answerInterrupt>[1]['row'];
 
-/** What goes to a run whose node asked these, in this order, and waits for all of them. */
-async function sentTo(open: readonly string[], interruptId?: string): Promise<Sent | undefined> {
+/** A run whose node asked these, in this order, and waits for all of them; and what goes to it. */
+function asking(open: readonly string[]): { readonly deps: Deps; readonly sent: Sent[] } {
   const rows = open.map((id, sequence) => ({
     ...{ runId: 'r', sequence, eventId: `evt-${id}`, key: id, type: 'node.suspended' },
     ...{ nodeId: 'gate', timestampMs: sequence },
     payload: JSON.stringify({ nodeId: 'gate', interruptId: id, kind: 'approval', key: id }),
   }));
   const head = { snapshot: fold(null, rows), closed: false };
-  let sent: Sent | undefined;
+  const sent: Sent[] = [];
   const deps = {
     log: { fresh: async () => ({ head, stale: false }) },
-    redactor: { json: (value: JsonObject) => value },
+    redactor: createRedactor([{ id: 'vault', value: 'open-sesame' }]),
     engine: {
       async send(_runId: string, updateId: string, message: ResolveInterruptMessage) {
-        const { interruptId: asked, resolvedBy } = message;
-        sent = { updateId, interruptId: asked, resolvedBy };
-        return { status: 'resolved', bodyDigest: 'digest' };
+        const { interruptId, resolvedBy, value, bodyDigest } = message;
+        sent.push({ updateId, interruptId, resolvedBy, value });
+        return { status: 'resolved', bodyDigest };
       },
     },
-  } as unknown as Parameters<typeof answerInterrupt>[0];
-  const row = runRef('r') as Parameters<typeof answerInterrupt>[1]['row'];
+  } as unknown as Deps;
+  return { deps, sent };
+}
+
+async function answer(deps: Deps, value: JsonValue, interruptId?: string): Promise<void> {
   await answerInterrupt(
     deps,
-    { row, nodeId: 'gate', interruptId, value: {}, resolvedBy: ADA },
+    { row: ROW, nodeId: 'gate', interruptId, value, resolvedBy: ADA },
     {
       ...{ updateId: 'k-1', bodyDigest: 'digest', isRepeatable: true },
       binding: { boundTo: undefined, bind: async () => undefined },
     },
   );
-  return sent;
+}
+
+async function sentTo(open: readonly string[], interruptId?: string): Promise<Sent | undefined> {
+  const { deps, sent } = asking(open);
+  await answer(deps, {}, interruptId);
+  return sent[0];
 }
 
 test("the node's address answers the oldest of several that are open, whatever their ids are", async () => {
@@ -67,4 +79,47 @@ test('a key that nothing holds any more is another answer for another question o
 
 test('architecture §9: who answers is told to the run whole', async () => {
   expect((await sentTo(['int-1']))?.resolvedBy).toEqual(ADA);
+});
+
+describe('an answer reaches the run as it was given', () => {
+  const TOKEN = 'sk-kosice-warehouse-02';
+  const open = { nodeId: 'gate', interruptId: 'int-1' } as Parameters<typeof answerOpen>[1];
+
+  // [I116]
+  test.each<[string, JsonValue, string]>([
+    ['a choice', { answers: { house: TOKEN } }, '/answers/house'],
+    ['a part of a text', { action: 'accept', feedback: `see ${TOKEN}` }, '/feedback'],
+    ['a known secret in a list', [1, { 'a/b': ['open-sesame'] }], '/1/a~1b/0'],
+    ['the name of a member', { edited: { [TOKEN]: 1 } }, '/edited'],
+    ['a plain value', TOKEN, ''],
+  ])('%s that would be stored otherwise is refused at its place', async (_, value, pointer) => {
+    const { deps, sent } = asking(['int-1']);
+    const refused = {
+      code: 'validation_error',
+      details: {
+        field: `/resumeValue${pointer}`,
+        reason: expect.stringMatching(/secret/) as string,
+      },
+    };
+    const bySender = answer(deps, value);
+    await expect(bySender).rejects.toMatchObject(refused);
+    await expect(
+      answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA }),
+    ).rejects.toMatchObject(refused);
+    expect(sent).toEqual([]);
+    await bySender.catch((error: unknown) =>
+      expect(JSON.stringify(error)).not.toMatch(/warehouse|sesame/),
+    );
+  });
+
+  test('any other is sent unchanged, also one that holds a mask', async () => {
+    const { deps, sent } = asking(['int-1']);
+    const value = {
+      action: 'edit-accept',
+      editedArtifactData: { key: '[REDACTED:vault]', sk: 'sk-1' },
+    };
+    await answer(deps, value);
+    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA });
+    expect(sent.map((one) => one.value)).toEqual([value, value]);
+  });
 });

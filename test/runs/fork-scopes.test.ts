@@ -49,4 +49,16 @@ describe('a fork', () => {
       code: 'validation_error',
     });
   });
+
+  it('has no other answer that would be stored otherwise than it was given', async () => {
+    const value = { action: 'reject', reason: `sk-${'a'.repeat(20)}` };
+    const given = {
+      ...{ caller: who('approvals:respond'), source, input: source.input, length: 1 },
+      ...{ asked: { answer: { seq: 0, value } }, before: [], at: undefined },
+    };
+    const read = readOverlay({ redactor: createRedactor([]) } as never, given);
+    await expect(read).rejects.toMatchObject({
+      details: { field: '/runOptionsOverlay/answer/value/reason' },
+    });
+  });
 });
