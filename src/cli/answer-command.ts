@@ -159,17 +159,19 @@ const HINTS: Readonly<Record<FillIn, string>> = {
 
 function answersOf(data: JsonObject, given: readonly string[]): Readonly<Record<string, string>> {
   const ids = questionsOf(data).map(({ id }) => id);
-  return Object.fromEntries(
-    given.map((text) => {
-      const at = text.indexOf('=');
-      const id = text.slice(0, Math.max(at, 0));
-      if (!ids.includes(id))
-        throw usageFault(
-          `--answer is id=text, with one of the ids ${ids.join(', ')}. Nothing was sent.`,
-        );
-      return [`answer.${id}`, text.slice(at + 1)];
-    }),
-  );
+  const answers = new Map<string, string>();
+  for (const text of given) {
+    const at = text.indexOf('=');
+    const id = text.slice(0, Math.max(at, 0));
+    if (!ids.includes(id))
+      throw usageFault(
+        `--answer is id=text, with one of the ids ${ids.join(', ')}. Nothing was sent.`,
+      );
+    const name = `answer.${id}`;
+    if (answers.has(name)) throw usageFault(`--answer has "${id}" twice. Nothing was sent.`);
+    answers.set(name, text.slice(at + 1));
+  }
+  return Object.fromEntries(answers);
 }
 
 /** With the person at the terminal: which question, which answer, what it does, and a last word. */

@@ -10,7 +10,13 @@ type Variable = Pick<WorkflowVariable, 'name' | 'type'>;
 
 /** `k=v` by the type of k, `k:=json` as it is. Throws CliFault for one that is not known or does not fit. */
 export function inputsOf(given: readonly string[], declared: readonly Variable[]): JsonObject {
-  return Object.fromEntries(given.map((text) => inputOf(text, declared)));
+  const inputs = new Map<string, JsonValue>();
+  for (const text of given) {
+    const [name, value] = inputOf(text, declared);
+    if (inputs.has(name)) throw usageFault(`--input has "${name}" twice. Nothing was sent.`);
+    inputs.set(name, value);
+  }
+  return Object.fromEntries(inputs);
 }
 
 function inputOf(text: string, declared: readonly Variable[]): readonly [string, JsonValue] {

@@ -24,6 +24,7 @@ const MAX_POINTER = 500;
 export const INEXACT = 'is a number that cannot be kept exactly';
 const UNKEPT_NUMBER = `${INEXACT}; send it as text, in quotes`;
 const PROTO = '__proto__';
+const REPEATED = 'is a name that its object has twice';
 
 /** Without subject and full stop. */
 export function faultWords({ pointer, message }: JsonFault): string {
@@ -35,7 +36,10 @@ export function faultText(what: string, fault: JsonFault): string {
   return `${what} ${faultWords(fault)}`;
 }
 
-/** The value of a JSON text, exactly as it was written, or a fault in it. Of members with one name the last one counts. */
+/**
+ * The value of a JSON text, exactly as it was written, or a fault in it. A name that an object has twice is one: readers
+ * differ in which member they take.
+ */
 export function readJson(text: string, levels = READ_LEVELS): ReadJson {
   const refused = (isJson: boolean, pointer: string, message: string): ReadJson => ({
     ok: false,
@@ -50,6 +54,8 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
   } catch (error) {
     return refused(false, '', `is not JSON: ${(error as Error).message}`);
   }
+  const repeated = repeatedIn(text);
+  if (repeated !== undefined) return refused(true, repeated, REPEATED);
   const fault = unkeptIn(value);
   return fault ? refused(true, fault.pointer, fault.message) : { ok: true, value };
 }
@@ -110,6 +116,48 @@ function markChanged(text: string, root: { value: JsonValue }): void {
       }
     }
   }
+}
+
+/** A container of a text: the names that it has had so far, of a list none, and the member that the text has come to. */
+interface Container {
+  readonly names: Set<string> | undefined;
+  at: string | number;
+}
+
+/** Pointer to the first member whose name its object has already. The text is JSON. */
+function repeatedIn(text: string): string | undefined {
+  const open: Container[] = [];
+  let name = '';
+  for (let at = 0; at < text.length; at++) {
+    const inner = open.at(-1);
+    switch (text.charCodeAt(at)) {
+      case QUOTE: {
+        const end = endOfString(text, at);
+        name = text.slice(at, end + 1);
+        at = end;
+        break;
+      }
+      case COLON:
+        if (!inner?.names) break;
+        inner.at = JSON.parse(name) as string;
+        if (inner.names.has(inner.at)) return pointerOf(open.map((each) => String(each.at)));
+        inner.names.add(inner.at);
+        break;
+      case COMMA:
+        if (typeof inner?.at === 'number') inner.at += 1;
+        break;
+      case BRACKET:
+        open.push({ names: undefined, at: 0 });
+        break;
+      case BRACE:
+        open.push({ names: new Set(), at: '' });
+        break;
+      case BRACKET_END:
+      case BRACE_END:
+        open.pop();
+    }
+  }
+  return undefined;
 }
 
 function containerAt({ within, member }: Place): object | undefined {
@@ -180,7 +228,10 @@ function walked(value: object): Walked {
 
 /** Of the member that was looked at last; the outermost container is none of the value. */
 function pointerTo(open: readonly Walked[]): string {
-  const names = open.slice(1).map(({ names, at }) => names?.[at - 1] ?? String(at - 1));
+  return pointerOf(open.slice(1).map(({ names, at }) => names?.[at - 1] ?? String(at - 1)));
+}
+
+function pointerOf(names: readonly string[]): string {
   return names
     .map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
     .join('')

@@ -32,6 +32,14 @@ it('answers to questions where none is asked are refused, and nothing is sent', 
   expect(err).toContain('Nothing was sent.');
 });
 
+it('two answers to one question are refused, and nothing is sent', async () => {
+  const questions = [{ id: 'a', question: 'Which?' }];
+  host.script({ [QUESTIONS]: asking(question({ kind: 'clarification', questions })) });
+  const { code, err } = await answer('--answer', 'a=1', '--answer', 'a=2');
+  expect([code, err]).toEqual([2, expect.stringContaining('"a" twice. Nothing was sent.')]);
+  expect(host.asked.length).toBe(1);
+});
+
 it('`edit` is an old name of `edit-accept` here, too', async () => {
   host.script({ [QUESTIONS]: asking(question()), [ANSWER]: { body: { status: 'resolved' } } });
   expect((await answer('edit', '--value', '{"a":1}')).code).toBe(0);

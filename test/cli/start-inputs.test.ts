@@ -37,6 +37,11 @@ describe('openwop start --input', () => {
     expect(() => inputsOf([text], declared)).toThrow(/input/);
   });
 
+  it('one name twice is refused before anything is sent', () => {
+    for (const second of ['number=2', 'number:=2'])
+      expect(() => inputsOf(['number=1', 'string=a', second], declared)).toThrow(/"number" twice/);
+  });
+
   it('from a file, the input, and over it one by one; a lost answer starts no second run', async () => {
     const body = { runId: 'run-1', status: 'pending', eventsUrl: 'x' };
     host.script({
@@ -59,6 +64,7 @@ describe('openwop start --input', () => {
 
   it.each([
     ['--inputs', '{"order":9007199254740993}', '--inputs cannot be accepted: /order is a number'],
+    ['--inputs', '{"order":1,"order":2}', '--inputs cannot be accepted: /order is a name that'],
     ['--inputs', '{"order":{"__proto__":1}}', '--inputs cannot be accepted: /order/__proto__ is a'],
     ['--input', 'number=9007199254740993', 'The input "number" is a number that cannot be kept'],
     ['--input', 'number:=1e400', 'The input "number" is a number that cannot be kept'],

@@ -100,13 +100,26 @@ describe('[I103] a number is taken as it was written', () => {
       fault: { pointer: '/b"c/2' },
     });
   });
+});
 
-  it('of members with one name the last one counts', () => {
-    expect(readJson('{"a":1e400,"a":{"b":1}}').ok).toBe(false);
-    expect(readJson('{"a":{"b":1e400},"a":[]}')).toEqual({ ok: true, value: { a: [] } });
-    expect(readJson('{"a":[1,2],"a":[9007199254740993]}')).toMatchObject({
-      fault: { pointer: '/a/0' },
-    });
+describe('[I103] a name that an object has twice is refused at its place', () => {
+  it.each([
+    ['{"amount":5,"amount":500}', '/amount'],
+    ['{"a":1,"\\u0061":1}', '/a'],
+    ['[0,{"x/y":[{"b":1},{"b":{"c":1,"d":{},"c":1}}]}]', '/1/x~1y/1/b/c'],
+    ['{"":1,"":2}', '/'],
+    ['{"a":{"b":1e400},"a":[]}', '/a'],
+  ])('%s', (text, pointer) => {
+    const message = 'is a name that its object has twice';
+    expect(readJson(text)).toEqual({ ok: false, isJson: true, fault: { pointer, message } });
+  });
+  it.each([
+    '[{"a":1},{"a":1}]',
+    '{"a":{"a":{"a":1}},"b":{"a":"a:a"}}',
+    '["a","a"]',
+    '{"a":"\\"a\\":1"}',
+  ])('and no other: %s', (text) => {
+    expect(readJson(text)).toEqual({ ok: true, value: JSON.parse(text) as JsonValue });
   });
 });
 
