@@ -34,20 +34,14 @@ export function judgingOf({ choices, requiredApprovals, rejectionPolicy }: JsonO
   };
 }
 
-/** What the answer to an approval must look like; frozen in the interrupt's entry. Votes of a quorum name who votes. */
-export function approvalSchema(actions: readonly string[], requiredApprovals = 1): JsonObject {
-  return {
-    type: 'object',
-    required: ['action'],
-    properties: {
-      action: { enum: [...actions] },
-      feedback: { type: 'string', maxLength: 8192 },
-      ...(requiredApprovals > 1 ? { voter: { type: 'string', minLength: 1, maxLength: 256 } } : {}),
-      editedArtifactData: {},
-      ...(actions.includes('refine') ? { refineFeedback: REFINE_FEEDBACK } : {}),
-    },
-  };
-}
+/** What every answer may say beside its action (interrupt.md §approval). */
+const NOTES: JsonObject = {
+  feedback: { type: 'string', maxLength: 8192 },
+  comment: { type: 'string', maxLength: 8192 },
+  // Who answers is known by the credential; what a client says of it is kept as it is.
+  decidedBy: { type: 'string', maxLength: 256 },
+  decidedAt: { type: ['string', 'number'], maxLength: 64 },
+};
 
 /** What should change (interrupt.md §approval). */
 const REFINE_FEEDBACK: JsonObject = {
@@ -60,7 +54,56 @@ const REFINE_FEEDBACK: JsonObject = {
     tags: { type: 'array', maxItems: 100, items: { type: 'string', maxLength: 256 } },
     text: { type: 'string', maxLength: 8192 },
   },
+  additionalProperties: false,
 };
+
+/** A member that goes with one action alone. */
+interface OwnMember {
+  readonly action: string;
+  readonly name: string;
+  readonly schema: JsonObject;
+  readonly isRequired?: true;
+}
+
+/**
+ * A closed schema of an answer: what goes with one action goes with no other, so that nobody sends a content with an answer
+ * that leaves it aside. `more`: members of every answer.
+ */
+export function actionSchema(
+  actions: readonly string[],
+  own: readonly OwnMember[],
+  more: JsonObject = {},
+): JsonObject {
+  const offered = own.filter(({ action }) => actions.includes(action));
+  const tied = offered.map(({ action, name, isRequired }): JsonObject => ({
+    if: { properties: { action: { const: action } } },
+    ...(isRequired ? { then: { required: [name] } } : {}),
+    else: { properties: { [name]: false } },
+  }));
+  return {
+    type: 'object',
+    required: ['action'],
+    properties: {
+      action: { enum: [...actions] },
+      ...NOTES,
+      ...more,
+      ...Object.fromEntries(offered.map(({ name, schema }) => [name, schema])),
+    },
+    additionalProperties: false,
+    ...(tied.length === 0 ? {} : { allOf: tied }),
+  };
+}
+
+const OWN_MEMBERS: readonly OwnMember[] = [
+  { action: 'edit-accept', name: 'editedArtifactData', schema: {}, isRequired: true },
+  { action: 'refine', name: 'refineFeedback', schema: REFINE_FEEDBACK },
+];
+
+/** What the answer to an approval must look like; frozen in the interrupt's entry. Votes of a quorum name who votes. */
+export function approvalSchema(actions: readonly string[], requiredApprovals = 1): JsonObject {
+  const voter = { type: 'string', minLength: 1, maxLength: 256 };
+  return actionSchema(actions, OWN_MEMBERS, requiredApprovals > 1 ? { voter } : {});
+}
 
 interface Said {
   readonly value: JsonObject;

@@ -2,6 +2,7 @@
 // be answered, and what an answer makes of it.
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
+import { actionSchema } from './approvals.ts';
 import { nodeFailure, type Visit } from './context.ts';
 import { answersOf, interrupt } from './interrupts.ts';
 import { clarifyingQuestions, decisionQuestion } from './questions.ts';
@@ -70,12 +71,8 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
   }
 }
 
-/** Answers name no action: what changes the decision is held to the agent's return schema, whatever else it has. */
-const WITHOUT_ACTION: JsonObject = { not: { required: ['action'] } };
-
 /** The other form of answers (interrupt.md clarification). */
 export const ANSWER_LIST: JsonObject = {
-  ...WITHOUT_ACTION,
   type: 'object',
   required: ['answers'],
   properties: {
@@ -89,37 +86,33 @@ export const ANSWER_LIST: JsonObject = {
       },
     },
   },
+  additionalProperties: false,
 };
 
 /**
- * What a human may answer; `decision` of an edit is held to the agent's return schema, which keeps its own root for
- * `#` references by an `$id`.
+ * What a human may answer: an action, or without one what the agent decides again with. `decision` of an edit is held to the
+ * agent's return schema, which keeps its own root for `#` references by an `$id`.
  */
 export function ratificationSchema(
   returnSchema: JsonObject | undefined,
   more: readonly JsonObject[] = [],
 ): JsonObject {
-  const action = (name: string, members: JsonObject, required: string[] = []): JsonObject => ({
+  const schema = returnSchema ? { ...returnSchema, $id: 'decision' } : {};
+  const answers: JsonObject = {
     type: 'object',
-    required: ['action', ...required],
-    properties: { action: { const: name }, ...members },
-  });
+    required: ['answers'],
+    properties: { answers: { type: 'object' } },
+    additionalProperties: false,
+  };
   return {
-    anyOf: [
-      action('accept', {}),
-      action('reject', { reason: { type: 'string', maxLength: 8192 } }),
-      action(
-        'edit-accept',
-        { decision: returnSchema ? { ...returnSchema, $id: 'decision' } : {} },
-        ['decision'],
-      ),
-      {
-        ...WITHOUT_ACTION,
-        type: 'object',
-        required: ['answers'],
-        properties: { answers: { type: 'object' } },
-      },
-      ...more,
-    ],
+    if: { type: 'object', required: ['action'] },
+    then: actionSchema(
+      ['accept', 'reject', 'edit-accept'],
+      [
+        { action: 'reject', name: 'reason', schema: { type: 'string', maxLength: 8192 } },
+        { action: 'edit-accept', name: 'decision', schema, isRequired: true },
+      ],
+    ),
+    else: { anyOf: [answers, ...more] },
   };
 }

@@ -68,6 +68,8 @@ function faultOf(error: ErrorObject): Fault {
         pointer,
         message: `must have the field ${String(params.missingProperty).slice(0, MAX_NAME_LENGTH)}`,
       };
+    case 'false schema':
+      return { pointer, message: 'is not permitted here' };
     case 'discriminator':
       return {
         pointer: `${pointer}/${String(params.tag)}`,

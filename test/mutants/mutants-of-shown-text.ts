@@ -1,4 +1,4 @@
-// Mutants of what people are shown, and of what they answer (architecture §11, I104, I116): rows of mutants.ts.
+// Mutants of what people are shown, and of what they answer (architecture §11, I104, I116, I117): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const PRINTABLE = 'src/words/printable.js';
@@ -51,5 +51,15 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
     116,
     ['activities/call-tool.ts', 'if (fault) return askAgain(', 'if (!input) return askAgain('],
     ['test/activities/rehearsed-call.test.ts', 'asked for again'],
+  ],
+  [
+    117,
+    ['workflows/approvals.ts', 'else: { properties: { [name]: false } },', ''],
+    ['test/workflows/answer-schemas.test.ts', 'is refused'],
+  ],
+  [
+    117,
+    ['workflows/approvals.ts', 'schema: {}, isRequired: true }', 'schema: {} }'],
+    ['test/workflows/answer-schemas.test.ts', 'is refused'],
   ],
 ];

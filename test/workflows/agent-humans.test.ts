@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
-import { ANSWER_LIST } from '../../workflows/ratification.ts';
+import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
 import {
   answer,
@@ -22,28 +22,7 @@ import { AGENT, decision, oneAgent, scripted, type Script, type Turn } from './s
 
 useWorkflowRunner();
 
-function ratification(
-  returnSchema: JsonObject = {},
-  more: readonly JsonObject[] = [ANSWER_LIST],
-): JsonObject {
-  const action = (name: string, more: JsonObject, required: string[] = []): JsonObject => ({
-    type: 'object',
-    required: ['action', ...required],
-    properties: { action: { const: name }, ...more },
-  });
-  return {
-    anyOf: [
-      action('accept', {}),
-      action('reject', { reason: { type: 'string', maxLength: 8192 } }),
-      action('edit-accept', { decision: returnSchema }, ['decision']),
-      {
-        ...{ not: { required: ['action'] }, type: 'object', required: ['answers'] },
-        properties: { answers: { type: 'object' } },
-      },
-      ...more,
-    ],
-  };
-}
+const ratification = (): JsonObject => ratificationSchema(undefined, [ANSWER_LIST]);
 
 describe('low confidence (RFC 0002 §F, architecture §9)', () => {
   const low = [decision({ refund: 10 }, 0.55)];
@@ -252,7 +231,7 @@ describe('RFC 0002 §F action 1: in a run with an orchestrator', () => {
     ['several could be it', input({}, [boss('boss'), boss('deputy', 'local.test.pack.deputy')])],
     ['it is disabled', input({}, [{ ...boss('boss'), disabled: true }])],
   ])('the human is asked at once where %s', async (_name, given) => {
-    const schema = ratification({}, [ANSWER_LIST]);
+    const schema = ratification();
     const run = await runBothWays({
       input: given,
       activities: unsure(),

@@ -76,7 +76,13 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
     [true, { action: 'accept' }],
     [true, { action: 'reject', reason: 'no' }],
     [true, { action: 'edit-accept', decision: { refund: 5 } }],
-    [true, { action: 'edit-accept', decision: { refund: 5 }, answers: {} }],
+    [true, { action: 'accept', feedback: 'fine', comment: 'ok', decidedBy: 'ada', decidedAt: 1 }],
+    [false, { action: 'accept', decision: { refund: 5 } }],
+    [false, { action: 'reject', decision: { refund: 5 } }],
+    [false, { action: 'accept', reason: 'no' }],
+    [false, { action: 'edit-accept', decision: { refund: 5 }, answers: {} }],
+    [false, { action: 'accept', more: 1 }],
+    [false, { answers: {}, decision: { refund: 5 } }],
     [true, { answers: {} }],
     [true, { answers: list }],
     [false, { action: 'edit-accept' }],
@@ -101,6 +107,57 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
     });
     expect(payloadsOf(run, 'node.completed')).toEqual([]);
     expect(payloadsOf(run, 'node.failed')).toMatchObject([{ error: { code: 'validation_error' } }]);
+  });
+});
+
+describe('interrupt.md §approval: what goes with one answer goes with no other', () => {
+  const schema = approvalSchema(['accept', 'reject', 'edit-accept', 'refine', 'deny']);
+  const said = {
+    ...{ feedback: 'fine', comment: 'ok', decidedBy: 'ada' },
+    decidedAt: '2026-01-02T03:04:05.000Z',
+  };
+  const refusal = (of: JsonObject, value: JsonValue) => {
+    const checked = checkAgainst(of, value);
+    return checked.ok ? undefined : checked.errors[0];
+  };
+
+  it.each<JsonValue>([
+    { action: 'accept', ...said },
+    { action: 'reject', ...said },
+    { action: 'deny', ...said },
+    { action: 'edit-accept', ...said, editedArtifactData: null },
+    { action: 'refine', ...said, refineFeedback: { scope: 'whole', text: 'less' } },
+    { action: 'refine', feedback: 'less' },
+  ])('is taken: %j', (value) => {
+    expect(refusal(schema, value)).toBeUndefined();
+  });
+
+  // [I117]
+  it.each<[JsonValue, string, RegExp]>([
+    [{ action: 'accept', editedArtifactData: { amount: 1 } }, '/editedArtifactData', /permitted/],
+    [{ action: 'deny', editedArtifactData: null }, '/editedArtifactData', /permitted/],
+    [{ action: 'edit-accept' }, '', /editedArtifactData/],
+    [{ action: 'accept', refineFeedback: { scope: 'whole' } }, '/refineFeedback', /permitted/],
+    [{ action: 'accept', amount: 3 }, '/amount', /not a known field/],
+    [{ action: 'accept', voter: 'bob' }, '/voter', /not a known field/],
+    [
+      { action: 'refine', refineFeedback: { scope: 'whole', more: 1 } },
+      '/refineFeedback/more',
+      /./,
+    ],
+  ])('is refused: %j', (value, pointer, message) => {
+    expect(refusal(schema, value)).toMatchObject({
+      pointer,
+      message: expect.stringMatching(message) as string,
+    });
+  });
+
+  it('a content where none can be changed, and a vote where nobody votes, are no known fields', () => {
+    const plain = approvalSchema(['accept', 'reject']);
+    expect(refusal(plain, { action: 'accept', editedArtifactData: 1 })).toMatchObject({
+      ...{ pointer: '/editedArtifactData', message: 'is not a known field' },
+    });
+    expect(isTaken(approvalSchema(['accept'], 2), { action: 'accept', voter: 'bob' })).toBe(true);
   });
 });
 
