@@ -5,7 +5,8 @@ import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { resumeValueOf } from '../words/answer.ts';
 import { choiceOf, choicesOf, fillInOf, type Choice, type FillIn } from '../words/choices.ts';
 import { ANSWER_NOTICES, OVER } from '../words/outcome.ts';
-import { outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
+import { printable } from '../words/printable.js';
+import { headOf, outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault } from './faults.ts';
 import { jsonOf } from './json-argument.ts';
@@ -53,7 +54,16 @@ export async function answerRun(cli: Cli, call: AnswerCall): Promise<void> {
     return asked(cli, { ...call, action }, meant);
   const [question, ...others] = meant;
   if (!question || others.length > 0 || !isSaid) return listChoices(cli, call, meant);
-  return send(cli, call, { ...question, value: valueOf(question, { action, flags }) });
+  const value = valueOf(question, { action, flags });
+  // What comes meanwhile is another question: the answer is to this one alone.
+  if (!flags.json) cli.note(nameOf(question));
+  return send(cli, call, { ...question, value });
+}
+
+/** Which question is answered, for who did not see it. */
+function nameOf({ nodeId, interruptId, kind, data }: OpenQuestion): string {
+  const { title } = headOf({ kind, data }, nodeId);
+  return `Answers: ${printable(title)} (${printable(nodeId)}, ${printable(interruptId)})`;
 }
 
 /** Answers to questions can be nothing else. */

@@ -7,6 +7,7 @@ import {
   formShapeOf,
   headOf,
   questionsOf,
+  silenceWords,
   turnsOf,
   votesOf,
   type OpenQuestion,
@@ -27,7 +28,11 @@ export function questionHead(open: OpenQuestion, screen: Screen = WIDE): readonl
     ...wrapped(printable(lead), '  ', screen),
     ...(deadlineMs === undefined
       ? []
-      : wrapped(`Answer until ${new Date(deadlineMs).toISOString()}.`, '  ', screen)),
+      : wrapped(
+          `Answer until ${new Date(deadlineMs).toISOString()}. ${silenceWords(open)}`,
+          '  ',
+          screen,
+        )),
     ...soFarLines(open, screen),
   ];
 }

@@ -13,6 +13,7 @@ import {
   headOf,
   outcomeSchemaOf,
   questionsOf,
+  silenceWords,
   turnsOf,
   votesOf,
   type OpenQuestion,
@@ -100,10 +101,11 @@ function deadline({ interrupt, nowMs, isRehearsal = false }: QuestionModel): str
   const asked = `asked ${renderDate(interrupt.requestedAtMs)}`;
   const { deadlineMs } = interrupt;
   if (deadlineMs === undefined) return `<p class="deadline">No time limit · ${asked}</p>`;
+  const silence = escapeHtml(silenceWords(interrupt));
   // What is left stands with the clock: this card stays as it is while that moves.
   if (isRehearsal)
-    return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> by the clock of the rehearsal · ${asked}</p>`;
-  return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> · ${renderLeft(deadlineMs, nowMs)} · ${asked}</p>`;
+    return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> by the clock of the rehearsal · ${asked}<br>${silence}</p>`;
+  return `<p class="deadline">Answer until <b>${renderDate(deadlineMs)}</b> · ${renderLeft(deadlineMs, nowMs)} · ${asked}<br>${silence}</p>`;
 }
 
 /** What is to be judged. */

@@ -164,7 +164,7 @@ function fieldIn(fields: Readonly<Record<string, string>>, name: string): string
 /** What was typed, or the option that was chosen, as the question has it: its text has passed through a form. */
 function chosen(text: string, schema: JsonObject | undefined): ResumeValue {
   const options: JsonValue[] = Array.isArray(schema?.enum) ? schema.enum : [];
-  const answer = typed(text.trim(), schema);
+  const answer = typed(text, schema);
   const isText = !answer.ok || typeof answer.value === 'string';
   const option =
     options.find((each) => each === (isText ? text : answer.value)) ??
@@ -188,15 +188,15 @@ function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): 
   return yes({ answers: Object.fromEntries(answers) });
 }
 
-/** Text as the question's schema types it. A message has no subject and no full stop. */
+/** Text as the question's schema types it: what is meant as text stays as it is. A message has no subject and no full stop. */
 function typed(text: string, schema: JsonObject | undefined): ResumeValue {
   switch (schema?.type) {
     case 'number':
     case 'integer':
       return readNumber(text);
     case 'boolean':
-      if (text !== 'true' && text !== 'false') return no('must be true or false');
-      return yes(text === 'true');
+      if (!/^\s*(?:true|false)\s*$/.test(text)) return no('must be true or false');
+      return yes(text.trim() === 'true');
     case 'object':
     case 'array':
       return readPart(text);

@@ -125,6 +125,13 @@ function wordOf(value: JsonValue): string {
   return typeof value === 'string' ? value : '';
 }
 
+/** What comes of it where nobody answers in time: a wait that runs out fails its step (interrupt.md). */
+export function silenceWords(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): string {
+  return formShapeOf(interrupt) === 'none'
+    ? 'If nothing has come by then, this step fails.'
+    : 'If nobody answers by then, this step fails: silence is never a yes.';
+}
+
 /** What was said in a conversation, as far as its question shows it; oldest first. */
 export function turnsOf(data: JsonObject): readonly { who: string; content: JsonValue }[] {
   const turns = Array.isArray(data.turns) ? data.turns : [];

@@ -32,6 +32,20 @@ it('answers to questions where none is asked are refused, and nothing is sent', 
   expect(err).toContain('Nothing was sent.');
 });
 
+it('an answer is to the question that was read, which is named', async () => {
+  host.script({ [QUESTIONS]: asking(question()), [ANSWER]: { body: { status: 'resolved' } } });
+  const { code, err } = await answer('accept');
+  expect([code, err]).toEqual([0, 'Answers: Pay? (gate, int-1)\n']);
+  expect(host.asked.at(-1)?.body).toMatchObject({ interruptId: 'int-1' });
+});
+
+it('what comes of it where nobody answers is said beside the deadline', async () => {
+  host.script({ [QUESTIONS]: asking(question({ deadline: '2026-01-09T03:04:06.000Z' })) });
+  expect((await answer()).out.replaceAll(/\s+/g, ' ')).toContain(
+    'Answer until 2026-01-09T03:04:06.000Z. If nobody answers by then, this step fails: silence is never a yes.',
+  );
+});
+
 it('two answers to one question are refused, and nothing is sent', async () => {
   const questions = [{ id: 'a', question: 'Which?' }];
   host.script({ [QUESTIONS]: asking(question({ kind: 'clarification', questions })) });

@@ -78,8 +78,8 @@ const external: Asked = { kind: 'external-event', data: { eventType: 'paid', cor
 
 const answers = {
   'answer.colour': ' blue ',
-  'answer.count': '2',
-  'answer.gift': 'true',
+  'answer.count': ' 2 ',
+  'answer.gift': ' true\n',
   'answer.sizes': '["S"]',
 };
 
@@ -224,7 +224,7 @@ describe('interrupt.md: a form that is right', () => {
       'answer by type',
       clarification,
       { action: 'answers', ...answers },
-      { answers: { colour: 'blue', count: 2, gift: true, sizes: ['S'] } },
+      { answers: { colour: ' blue ', count: 2, gift: true, sizes: ['S'] } },
     ],
     ['perform the effect', doubt, { action: 'accept' }, { action: 'accept' }],
     ['skip the effect', doubt, { action: 'reject' }, { action: 'reject' }],
