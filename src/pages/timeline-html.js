@@ -110,12 +110,13 @@ function table(value, most) {
 function cell(part, most) {
   if (typeof part !== 'object' || part === null) return escapeExact(scalar(part, most));
   if (!Array.isArray(part)) return table(part, most);
-  return escapeExact(part.map((each) => scalar(each, most)).join(', '));
+  const items = part.map((each) => `<li>${escapeExact(scalar(each, most))}</li>`);
+  return `<ul>${items.join('')}</ul>`;
 }
 
 /**
  * Whether an object is small enough for a table: its members are scalars, lists of scalars, or objects of which the same
- * is true. What is empty, or a list with a comma in one of its texts, reads better as JSON.
+ * is true. What is empty reads better as JSON.
  * @param {object} value
  * @param {number} depth tables that may stand in this one, one in the other
  * @returns {boolean}
@@ -134,18 +135,21 @@ function isList(parts) {
   return (
     parts.length > 0 &&
     parts.length <= TABLE_ROWS &&
-    parts.every(
-      (part) => (typeof part !== 'object' || part === null) && !String(part).includes(','),
-    )
+    parts.every((part) => typeof part !== 'object' || part === null)
   );
 }
 
+const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+
 /**
+ * A text that would be taken for a number has quotes.
  * @param {unknown} value
  * @param {number} [most] characters
  */
 function scalar(value, most) {
-  return typeof value === 'string' ? printableAlone(clip(value, most)) : JSON.stringify(value);
+  if (typeof value !== 'string') return JSON.stringify(value);
+  const shown = clip(value, most);
+  return NUMBER.test(shown) ? `"${shown}"` : printableAlone(shown);
 }
 
 /**

@@ -6,7 +6,7 @@ const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Co
 /** Where writing needs them: the parts of most emoji, joiners in Arabic script and after a virama (RFC 5892 §A.1, §A.2). */
 const NEEDED = [
   String.raw`(?<=\p{Extended_Pictographic})(?<!\p{Emoji_Presentation})\ufe0f|(?<=[#*\d])\ufe0f(?=\u20e3)`,
-  String.raw`(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})`,
+  String.raw`(?<=[\p{Emoji_Presentation}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})`,
   String.raw`(?<=(?=\p{L})\p{Script=Arabic})\u200c(?=(?=\p{L})\p{Script=Arabic})`,
   String.raw`(?<=[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])[\u200c\u200d](?=\p{L})`,
 ].join('|');

@@ -42,6 +42,7 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
     [ANSWER, 'parts.push([name, asField(text)])', 'parts.push([name, text])'],
     ['test/words/answer.test.ts', 'a text that was changed'],
   ],
+  [104, [HTML, 'NUMBER.test(shown) ?', 'false ?'], [OF_PAGE, 'is not shown as']],
   [
     116,
     ['src/runs/answer.ts', 'if (at === undefined) return value;', 'return redactor.json(value);'],

@@ -462,14 +462,14 @@ describe('a JSON value for people', () => {
       '<dl class="value"><dt>person</dt><dd>Ada</dd><dt>review</dt><dd><dl class="value"><dt>risk</dt><dd>high</dd><dt>limits</dt><dd><dl class="value"><dt>days</dt><dd>30</dd></dl></dd></dl></dd></dl>',
     ],
     [
-      'a list of scalars in one line',
+      'a list of scalars',
       { tags: ['a', 2, null] },
-      '<dl class="value"><dt>tags</dt><dd>a, 2, null</dd></dl>',
+      '<dl class="value"><dt>tags</dt><dd><ul><li>a</li><li>2</li><li>null</li></ul></dd></dl>',
     ],
     [
       'names and texts of all depths are text',
       { '<b>': { '<i>': ['<u>'] } },
-      '<dl class="value"><dt>&lt;b&gt;</dt><dd><dl class="value"><dt>&lt;i&gt;</dt><dd>&lt;u&gt;</dd></dl></dd></dl>',
+      '<dl class="value"><dt>&lt;b&gt;</dt><dd><dl class="value"><dt>&lt;i&gt;</dt><dd><ul><li>&lt;u&gt;</li></ul></dd></dl></dd></dl>',
     ],
   ];
   it.each(cases)('%s', (_name, value, html) => {
@@ -479,7 +479,6 @@ describe('a JSON value for people', () => {
     ['too deep', { a: { b: { c: { d: 1 } } } }],
     ['too many', { a: Object.fromEntries([...Array(13).keys()].map((n) => [n, n])) }],
     ['empty inside', { a: {} }],
-    ['a list of texts with commas', { a: ['x, y', 'z'] }],
     ['a list of objects', { a: [{ b: 1 }] }],
     ['a list', [1, 2]],
   ])('%s: as JSON', (_name, value) => {

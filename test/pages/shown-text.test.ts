@@ -143,3 +143,23 @@ it.each<[string, JsonValue]>([
     value: { action: 'edit-accept', editedArtifactData: value },
   });
 });
+
+// [I104]
+it.each<[JsonValue, JsonValue]>([
+  [{ to: ['a', 'b'] }, { to: 'a, b' }],
+  [{ to: ['a', 'b'] }, { to: ['a, b'] }],
+  [{ to: ['a'] }, { to: 'a' }],
+  [{ n: '12' }, { n: 12 }],
+  [{ n: ['1e3'] }, { n: [1e3] }],
+  ['12', 12],
+])('%j is not shown as %j is', (one, other) => {
+  const words = (value: JsonValue) => cardOf(approval(value)).split('<form')[0];
+  expect(words(one)).not.toBe(words(other));
+});
+
+it('what comes of it where nobody answers is said beside the deadline', () => {
+  const never = 'If nobody answers by then, this step fails: silence is never a yes.';
+  expect(cardOf({ ...approval(1), deadlineMs: 1 })).toContain(never);
+  const other = cardOf({ kind: 'external-event', data: {}, deadlineMs: 1 });
+  expect(other).toContain('If nothing has come by then, this step fails.');
+});

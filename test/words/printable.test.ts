@@ -15,6 +15,7 @@ describe('[I104] what would be hidden stands as its escape', () => {
     ['an isolate', 'A\u2067B\u2069', String.raw`A\u2067B\u2069`],
     ['no width', 'pay\u200bload', String.raw`pay\u200bload`],
     ['joiners where nothing joins', 'a\u200db\u200cc', String.raw`a\u200db\u200cc`],
+    ['a joiner of what is no emoji', '©\u200d®', String.raw`©\u200d®`],
     ['a mark of byte order', '\ufeffx', String.raw`\ufeffx`],
     ['a soft hyphen', 'pay\u00adee', String.raw`pay\u00adee`],
     ['a control', 'a\u0000b\u001b[2J\u009b', String.raw`a\u0000b\u001b[2J\u009b`],
@@ -37,7 +38,7 @@ describe('[I104] what would be hidden stands as its escape', () => {
 
   it.each([
     ['letters of all scripts', 'Grüße, 漢字, עברית, العربية, हिन्दी'],
-    ['emoji and their parts', '❤️ 👩🏽‍🚀 👨‍👩‍👧 😀 1️⃣'],
+    ['emoji and their parts', '❤️ ❤️‍🔥 ⛹🏽‍♂️ 🏳️‍🌈 👩🏽‍🚀 👨‍👩‍👧 😀 1️⃣'],
     ['joiners that writing needs', 'می\u200cخواهم क्\u200dष क्\u200cष'],
     ['spaces', '64,90\u00a0€ 一\u3000二'],
     ['other backslashes', String.raw`C:\users\new \d+ \u12`],
