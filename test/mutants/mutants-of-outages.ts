@@ -159,16 +159,12 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     34,
-    [
-      LEDGER,
-      "WHEN state = 'in-doubt' OR (state",
-      "WHEN node_id = $4 AND visit = $5 AND state = 'in-doubt' OR (state",
-    ],
+    [LEDGER, 'WHEN run_id = $7 AND NOT $11::boolean THEN NULL', 'WHEN run_id = $7 THEN NULL'],
     [OF_STORES, 'is in-doubt in another node'],
   ],
   [
     34,
-    [LEDGER, "WHEN state = 'done-without-result' AND args_hash = $7 THEN 'result'", ''],
+    [LEDGER, "WHEN state = 'done-without-result' AND args_hash = $9 THEN 'result'", ''],
     [OF_STORES, 'is done-without-result in the same attempt'],
   ],
   [
@@ -179,5 +175,25 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
       'isHarmless: tool?.idempotent === true,',
     ],
     ['test/activities/standing-effects.test.ts', 'where a human left it (idempotent'],
+  ],
+  [
+    99,
+    [LEDGER, 'canonicalJson([tenant, series,', 'canonicalJson([tenant, identity.runId,'],
+    [OF_STORES, 'a run of a series finds done'],
+  ],
+  [
+    99,
+    [LEDGER, 'h.run_id = effects.run_id AND h.closed', 'false'],
+    [OF_STORES, 'is asked about once'],
+  ],
+  [
+    99,
+    ['workflows/visit.ts', 'noteLeft(run, cutCalls(left, frame.nodeId));', ''],
+    ['test/workflows/timed-nodes.test.ts', 'says so to later calls'],
+  ],
+  [
+    99,
+    ['workflows/invocation.ts', '`${call.toolId}#${count(call.toolId)}`', 'callStep'],
+    ['test/workflows/agent-children.test.ts', 'in the place of the n-th'],
   ],
 ];

@@ -260,11 +260,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     31,
-    [
-      'workflows/invocation.ts',
-      'occurrences[same] = occurrence + 1;',
-      'occurrences[same] = occurrence;',
-    ],
+    ['workflows/invocation.ts', 'occurrences[name] = before + 1;', 'occurrences[name] = before;'],
     [OF_CALLS, 'two equal calls of one turn are two effects'],
   ],
   [

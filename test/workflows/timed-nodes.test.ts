@@ -3,12 +3,23 @@ import { randomUUID } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { expect, it } from 'vitest';
+import type { CallToolInput } from '../../activities/contract.ts';
 import { activityIdOf } from '../../src/rules/ids.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
-import { chain, definition, node, pinned, agentNode, runInput } from '../support/definitions.ts';
+import {
+  chain,
+  definition,
+  edge,
+  node,
+  pinned,
+  agentNode,
+  runInput,
+} from '../support/definitions.ts';
 import { until } from '../support/host.ts';
+import { DOUBT_ACTIONS } from '../../workflows/questions.ts';
 import { replayWhole } from '../support/whole-replay.ts';
 import { openWorkflowLab } from '../support/workflow-lab.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import {
   answer,
@@ -128,6 +139,66 @@ it.each([
         },
       },
     ]);
+  },
+);
+
+// [I99]
+it.each([
+  ['was cut off', 1_500],
+  ['was left in doubt by a human', 60_000],
+] as const)(
+  'a call with effects that %s says so to later calls of its tool, and to those alone',
+  async (how, timeoutMs) => {
+    const called: CallToolInput[] = [];
+    const { activities } = scripted({
+      turns: [
+        { kind: 'calls', calls: [{ toolId: 'demo:pay', arguments: {} }] },
+        { kind: 'calls', calls: [{ toolId: 'demo:tell', arguments: {} }] },
+        decision(1),
+      ],
+      tools: ['demo:pay', 'demo:tell'],
+      sideEffects: true,
+      call: (input) => {
+        const length = called.push(input);
+        const returned = { kind: 'returned', status: 'ok', resultHash: 'h' } as const;
+        return length === 1 && how !== 'was cut off'
+          ? { kind: 'in-doubt', effectId: 'eff-1', reason: 'lost', epoch: 1 }
+          : returned;
+      },
+    });
+    let giveUp: (error: Error) => void = () => {};
+    const callTool = async (input: CallToolInput) => {
+      if (how !== 'was cut off' || called.length > 0) return activities.callTool(input);
+      called.push(input);
+      return new Promise<never>((_, reject) => (giveUp = reject));
+    };
+    const nodes = [
+      agentNode('think', AGENT, { settings: { timeoutMs } }),
+      agentNode('plan-b', AGENT),
+    ];
+    const rule = how === 'was cut off' ? { triggerRule: 'any_failed' as const } : {};
+    const run = await runOnce({
+      input: runInput(
+        definition(`left-${randomUUID().slice(0, 8)}`, nodes, [
+          { ...edge('think', 'plan-b'), ...rule },
+        ]),
+        { agentList: [pinned(AGENT)] },
+      ),
+      activities: { ...activities, callTool },
+      script: async (handle) => {
+        if (how === 'was cut off') return;
+        await answer(handle, 'think', { action: 'reject' }, approvalSchema(DOUBT_ACTIONS));
+      },
+    });
+    giveUp(new Error('nobody waits any more'));
+    expect(run.status).toBe('completed');
+    const [first, ...later] = called;
+    expect(first?.hasLeftCalls).toBeUndefined();
+    const ofPay = later.filter(({ call }) => call.toolId === 'demo:pay');
+    const ofTell = later.filter(({ call }) => call.toolId === 'demo:tell');
+    expect(ofPay.at(-1)).toMatchObject({ context: { nodeId: 'plan-b' }, hasLeftCalls: true });
+    expect(ofTell.map(({ hasLeftCalls }) => hasLeftCalls)).toEqual(ofTell.map(() => undefined));
+    expect(ofTell.length).toBeGreaterThan(0);
   },
 );
 
