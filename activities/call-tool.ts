@@ -22,6 +22,7 @@ import type { ActivityPorts } from './ports.ts';
 import { showingProgress } from './progress-writer.ts';
 import { shownValue } from './shown-value.ts';
 import { inheritEffects } from './former-effects.ts';
+import { beating } from './heartbeat.ts';
 import { placeOf } from './place.ts';
 import { recordedCall } from './recorded-call.ts';
 import { toolError, type ToolError } from './tool-errors.ts';
@@ -36,13 +37,14 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
   const { toolId } = input.call;
   // What the agent may not call it may not call in a branch either.
   const isInSurface = input.tools.includes(toolId);
-  if (input.recordedBy && isInSurface && !input.resolution)
-    return recordedCall(ports, input, input.recordedBy);
+  const { recordedBy } = input;
+  if (recordedBy && isInSurface && !input.resolution)
+    return beating(() => recordedCall(ports, input, recordedBy));
   const tool = isInSurface
     ? (await ports.tools.find(input.context.tenant, [toolId])).get(toolId)
     : undefined;
   const { sourceLength: length } = input;
-  if (length !== undefined) await inheritEffects(ports, input, { tool, length });
+  if (length !== undefined) await beating(() => inheritEffects(ports, input, { tool, length }));
   return showingProgress({ ports, input, tool }, async (onProgress) => {
     const { resolution } = input;
     const effect = { ports, input, tool, ...(onProgress ? { onProgress } : {}) };
