@@ -174,7 +174,7 @@ export interface CallToolInput {
   readonly tools: readonly string[];
   /** Key of the agent.toolCalled entry: causedBy of agent.toolReturned. Absent for a call outside the surface. */
   readonly calledKey?: CausedBy;
-  /** A call of the tool was cut off in this run, or left in doubt by a human (ClaimOptions). */
+  /** A call of the tool was cut off in this run or above it, or left in doubt by a human (ClaimOptions). */
   readonly hasLeftCalls?: true;
   /**
    * A human's word on an effect in doubt: it happened with this outcome, it did not (perform it), or leave it.

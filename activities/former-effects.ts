@@ -22,6 +22,8 @@ const PAGE_ROWS = 1_000;
 const HAPPENED = new Set(['tool_invalid_output', 'payload_too_large']);
 
 interface Call {
+  readonly nodeId: string;
+  readonly visit: number;
   readonly attempt: number;
   readonly callId: string;
   readonly argsHash: string;
@@ -33,7 +35,8 @@ interface Call {
 /**
  * Notes for the ledger what this visit got of this tool within the first `length` rows of the fork's own log: done, done in
  * vain, or in doubt where a call has no answer of its own. Of this attempt those are begun again that a human had not let be
- * made yet, or that change nothing; and so is a doubtful one of a tool that nobody is asked about.
+ * made yet, or that change nothing; and so is a doubtful one of a tool that nobody is asked about. Where calls of the tool were
+ * left (`hasLeftCalls`), those in doubt at other visits and nodes are noted, too.
  */
 export async function inheritEffects(
   ports: ActivityPorts,
@@ -42,16 +45,22 @@ export async function inheritEffects(
 ): Promise<void> {
   const { tenant, runId, nodeId, visit, attempt: own } = input.context;
   const { toolId } = input.call;
+  const isHere = (call: Call) => call.nodeId === nodeId && call.visit === visit;
   const { calls, answers, unsent } = await readCalls(firstRows(ports, input, length), input);
   const former: FormerEffect[] = [];
-  for (const { attempt, callId, argsHash, occurrence, sideEffects } of calls) {
-    const place = { tenant, runId, nodeId, visit, toolId, argsHash, occurrence };
+  for (const call of calls) {
+    const { attempt, callId, argsHash, occurrence, sideEffects } = call;
+    const at = { nodeId: call.nodeId, visit: call.visit };
+    const place = { tenant, runId, ...at, toolId, argsHash, occurrence };
     const identity = { ...place, ...familyOf(input.context) };
     const told = answers.get(callId);
-    const mayBeMade = attempt < own || (sideEffects && !unsent.has(callId));
+    const isBefore = isHere(call) && attempt < own;
+    const mayBeMade = isBefore || (sideEffects && !unsent.has(callId));
     const state = told || mayBeMade ? await stateOf(ports, input, told) : undefined;
-    const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
-    if (state && !isRepeatable) former.push({ identity, attempt, ...state });
+    const isInDoubt = state?.state === 'in-doubt';
+    const isRepeatable = isInDoubt && tool && !isAskedAbout(tool);
+    if (state && !isRepeatable && (isInDoubt || isHere(call)))
+      former.push({ identity, attempt, ...state });
   }
   await ports.stores.effects.inherit(former);
 }
@@ -64,27 +73,30 @@ interface Calls {
   readonly unsent: ReadonlySet<unknown>;
 }
 
-/** Calls of the tool in this visit of the node. */
+/** Calls of the tool in this visit of the node; in the whole run where calls of it were left. */
 async function readCalls(
   rows: AsyncIterable<LogRow>,
-  { context: { nodeId, visit }, call: { toolId } }: CallToolInput,
+  { context, call: { toolId }, hasLeftCalls }: CallToolInput,
 ): Promise<Calls> {
   const calls: Call[] = [];
   const answers = new Map<string, JsonObject>();
-  const at = { visit: 0, attempt: 0 };
+  const places = new Map<string, { visit: number; attempt: number }>();
   let open: readonly OpenItem[] = [];
   for await (const row of rows) {
-    if (row.nodeId !== nodeId) continue;
+    const { nodeId } = row;
+    if (nodeId === undefined || (nodeId !== context.nodeId && !hasLeftCalls)) continue;
     const { part } = eventRow(row.type);
     if (part === undefined || !PARTS.has(part)) continue;
     const payload = JSON.parse(row.payload) as JsonObject;
     open = trackOpen(open, { type: row.type, key: row.key, nodeId, payload });
+    const at = places.get(nodeId) ?? { visit: 0, attempt: 0 };
+    places.set(nodeId, at);
     if (part === 'node-starts') {
       at.attempt = Number(payload.attempt);
       // Each visit begins with its first attempt.
       if (at.attempt === 0) at.visit++;
-    } else if (payload.toolName === toolId && at.visit === visit) {
-      if (part === 'call') calls.push(callOf(payload, at.attempt, calls));
+    } else if (payload.toolName === toolId && (at.visit === context.visit || hasLeftCalls)) {
+      if (part === 'call') calls.push(callOf(payload, { nodeId, ...at }, calls));
       // What the code of the node states closes a call that has no answer.
       else if (!row.key.startsWith(`${row.type}|`)) answers.set(payload.callId as string, payload);
     }
@@ -94,12 +106,21 @@ async function readCalls(
 }
 
 /** The n-th equal one of its attempt. */
-function callOf(payload: JsonObject, attempt: number, before: readonly Call[]): Call {
+function callOf(
+  payload: JsonObject,
+  at: Pick<Call, 'nodeId' | 'visit' | 'attempt'>,
+  before: readonly Call[],
+): Call {
   const argsHash = digestOf(canonicalJson(payload.inputs ?? null));
-  const equal = before.filter((call) => call.attempt === attempt && call.argsHash === argsHash);
+  const isEqual = (call: Call) =>
+    call.nodeId === at.nodeId &&
+    call.visit === at.visit &&
+    call.attempt === at.attempt &&
+    call.argsHash === argsHash;
+  const equal = before.filter(isEqual);
   const { callId, sideEffects } = payload;
   return {
-    ...{ attempt, callId: callId as string, argsHash, occurrence: equal.length },
+    ...{ ...at, callId: callId as string, argsHash, occurrence: equal.length },
     sideEffects: sideEffects === true,
   };
 }

@@ -63,7 +63,7 @@ export type Child = {
 /** What is asked of a child beside its identity. */
 export type Asked = Omit<
   ChildRequest,
-  'runId' | 'callId' | 'nodeId' | 'place' | 'isDetached' | 'clockMs'
+  'runId' | 'callId' | 'nodeId' | 'place' | 'leftTools' | 'isDetached' | 'clockMs'
 >;
 
 /** A child to be started. `timeoutMs`: of its whole life. */
@@ -150,15 +150,12 @@ export async function startChildren(
 function requestOf({ run, frame }: Visit, { child, asked }: Wanted): ChildRequest {
   const { runId, callId, place, isDetached } = child;
   const { nodeId } = frame;
-  const clock = run.clock && { clockMs: run.clock.state.nowMs };
+  const { leftTools } = run.state;
   return {
-    ...asked,
-    runId,
-    callId,
-    nodeId,
-    place,
+    ...{ ...asked, runId, callId, nodeId, place },
+    ...(leftTools ? { leftTools } : {}),
     ...(isDetached ? { isDetached } : {}),
-    ...clock,
+    ...(run.clock && { clockMs: run.clock.state.nowMs }),
   };
 }
 

@@ -226,8 +226,10 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   const laterMs = run.clock ? 0 : madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
   shiftChildren(run, laterMs);
-  if (mode === 'branch')
+  if (mode === 'branch') {
+    run.state.sourceLength = fromSeq;
     for (const frame of Object.values(run.state.frames)) frame.sourceLength = fromSeq;
+  }
   takeOverlay(run, inherited);
   takeOverlay(run, overlay);
   const streams = comparison.openStreams(fromSeq);

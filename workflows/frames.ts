@@ -6,6 +6,7 @@ import type { EdgeDecision } from '../src/rules/routing.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { MessageOutcome, PauseRunMessage } from '../src/rules/messages.ts';
 import type { Overlay } from '../src/rules/overlay.ts';
+import type { RunInput } from '../src/rules/run-input.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { Subject } from '../src/rules/subject.ts';
 import type { Judging } from './approvals.ts';
@@ -165,6 +166,8 @@ export interface RunState {
   children?: Record<string, OpenChild>;
   /** Tools with effects of which a call was cut off, or left in doubt by a human. */
   leftTools?: string[];
+  /** Of a branch: entries of its log that are its source's, once it lives. */
+  sourceLength?: number;
   /** The run's orchestrator: `turns` and what `dispatches` did of them, over the whole run. */
   orchestrator?: {
     readonly agentId: string;
@@ -207,11 +210,15 @@ export interface RunState {
   readonly causes: Causes;
 }
 
-export function newRunState(startedAtMs: number, variables: JsonObject): RunState {
+export function newRunState(
+  startedAtMs: number,
+  { variables, leftTools }: Pick<RunInput, 'variables' | 'leftTools'>,
+): RunState {
   return {
     startedAtMs,
     segment: 0,
     variables: { ...variables },
+    ...(leftTools ? { leftTools: [...leftTools] } : {}),
     nodes: {},
     edges: {},
     frames: {},

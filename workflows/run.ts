@@ -66,10 +66,10 @@ async function live(run: Run, fork: Fork | undefined): Promise<Ending> {
 }
 
 function open(asked: RunInput, steps: Steps): Run {
-  const { carried, variables } = asked;
+  const { carried } = asked;
   const state =
     carried === undefined
-      ? newRunState(asked.rehearsal?.fromMs ?? steps.now(runKey('start')), variables)
+      ? newRunState(asked.rehearsal?.fromMs ?? steps.now(runKey('start')), asked)
       : restoredRunState(carried);
   const input = withOverlay(asked, state.overlay);
   const clock = asked.rehearsal && clockOf(asked.rehearsal, steps, state);

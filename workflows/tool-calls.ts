@@ -302,7 +302,11 @@ function inputOf(
   resolution: CallToolInput['resolution'],
 ): Omit<CallToolInput, 'context'> {
   const { callId, toolId, argsHash, occurrence, approval } = call;
-  const { sourceLength } = work.visit.frame;
+  const { state } = work.visit.run;
+  const hasLeftCalls = state.leftTools?.includes(toolId) === true;
+  // What was left anywhere is in the record that the branch left.
+  const sourceLength =
+    work.visit.frame.sourceLength ?? (hasLeftCalls ? state.sourceLength : undefined);
   return {
     agentId: work.agent.agentId,
     call: { callId, toolId, arguments: call.arguments, argsHash, occurrence },
@@ -311,7 +315,7 @@ function inputOf(
     ...(resolution ? { resolution } : {}),
     ...(typeof approval === 'object' ? { approvedBy: approval.by } : {}),
     ...(work.visit.run.input.rehearsal ? { rehearsal: true } : {}),
-    ...(work.visit.run.state.leftTools?.includes(toolId) ? { hasLeftCalls: true } : {}),
+    ...(hasLeftCalls ? { hasLeftCalls } : {}),
     ...(sourceLength === undefined ? {} : { sourceLength }),
   };
 }

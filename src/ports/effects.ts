@@ -55,9 +55,9 @@ export type EffectClaim =
   /** The lease ran out without a word: it may have happened. A human's word about it names its epoch. */
   | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }
   /**
-   * It matches no row, and a human must know what stands: a call of the tool is in doubt anywhere in the run (`doubt`), the
-   * same call happened in this visit and its result could not be used (`result`), or this visit has a row of the tool
-   * from an earlier node attempt that is done or may be (`attempt`).
+   * It matches no row, and a human must know what stands: a call of the tool is in doubt in this visit, or
+   * was left elsewhere (`doubt`), the same call happened in this visit and its result could not be used (`result`), or this
+   * visit has a row of the tool from an earlier node attempt that is done or may be (`attempt`).
    */
   | {
       readonly kind: 'differs';
@@ -97,7 +97,10 @@ export interface ClaimOptions {
   readonly idempotent: boolean;
   /** A call under another key changes nothing: nothing stands in its way. */
   readonly isHarmless?: boolean;
-  /** A call of the tool was cut off in this run, or left in doubt by a human: it stands in the way wherever it was. */
+  /**
+   * A call of the tool was cut off in this run or in one above it, or left in doubt by a human: doubts of the tool in the family
+   * stand in the way wherever they are.
+   */
   readonly hasLeftCalls?: boolean;
   readonly leaseMs: number;
   readonly force?: HumanWord | undefined;

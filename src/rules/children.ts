@@ -47,6 +47,8 @@ export interface ChildRequest {
   readonly nodeId: string;
   /** The same at each attempt of that node (childPlaceOf). */
   readonly place: string;
+  /** Tools of which the parent has left calls, which may have happened. */
+  readonly leftTools?: readonly string[];
   readonly target: { readonly workflowId: string } | { readonly agentId: string };
   readonly inputs: JsonObject;
   /** Variables that begin without a value, whatever their default: what they are mapped from has none (RFC 0022). */

@@ -146,6 +146,8 @@ export interface RunInput {
   readonly testHooks?: true;
   /** What its nodes state and take, as the release did that accepted it. */
   readonly revision: Revision;
+  /** Tools of which a run above has left calls, which may have happened. */
+  readonly leftTools?: readonly string[];
   /** Absent: the run is no fork. */
   readonly fork?: ForkOf;
   /** Absent: time passes. */

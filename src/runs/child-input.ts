@@ -43,7 +43,9 @@ export function childInputFor(
     return refused(error);
   }
   const exposed = exposure(input, request);
-  return exposed ? refused(exposed) : input;
+  if (exposed) return refused(exposed);
+  const { leftTools } = request;
+  return leftTools ? { ...input, leftTools } : input;
 }
 
 function headerOf({ runId, input }: RunRow, request: ChildRequest): RunHeader {

@@ -151,6 +151,25 @@ async function asking(runId: string): Promise<string> {
   return last;
 }
 
+/** Calls that were under way where a branch leaves, and may have been made, are made again, in it and below it, until it ends. */
+async function letMadeAgain(rootId: string): Promise<void> {
+  await until(async () => {
+    const below = await host.stores.families.descendants(runRef(rootId).tenant, rootId, 1_000);
+    for (const runId of [rootId, ...below.map((run) => run.runId)]) {
+      const { body } = await host.api<RunSnapshot>(`/v1/runs/${runId}`);
+      const { interruptId, nodeId, artifactType } = (body.interrupt ?? {}) as Record<
+        string,
+        string
+      >;
+      if (runId === rootId && ended(body)) return true;
+      if (artifactType !== 'effect-in-doubt') continue;
+      const answered = { interruptId, resumeValue: { action: 'accept' } };
+      await host.api(`/v1/runs/${runId}/interrupts/${nodeId}`, { body: answered });
+    }
+    return false;
+  }, 'the branch has ended');
+}
+
 async function onlyChild(runId: string): Promise<string> {
   let child = '';
   await until(async () => {
@@ -278,6 +297,7 @@ describe('a branch', () => {
       const rows = await rowsOf(source);
       for (const fromSeq of new Set([...placesOf(rows), rows.length])) {
         const runId = await fork({ mode: 'branch', fromSeq }, source);
+        await letMadeAgain(runId);
         const { status } = await host.waitFor(runId, ended);
         expect([fromSeq, status]).toEqual([fromSeq, 'completed']);
         expect(prefixOf(await rowsOf(runId), runId, fromSeq)).toEqual(

@@ -44,12 +44,17 @@ interface Prefix {
   readonly approval?: 'asked' | 'accept' | 'reject';
 }
 
-/** A branch whose log has one call of the node's first attempt; returns what a call of `attempt` comes to. */
-async function callIn(
+/** Returns what a call of `attempt` comes to in a branch whose log is `logWith`. */
+async function callIn(rig: Rig, prefix: Prefix, attempt: number): Promise<unknown> {
+  await logWith(rig, prefix);
+  return callAgain(rig, { visit: prefix.visit ?? 1, attempt });
+}
+
+/** The log has one call of the node's first attempt. */
+async function logWith(
   rig: Rig,
-  { answer, isClosing, visit = 1, says = {}, approval }: Prefix,
-  attempt: number,
-): Promise<unknown> {
+  { answer, isClosing, says = {}, approval }: Prefix,
+): Promise<void> {
   const { runId } = rig;
   await stores.runs.markStarted(stores.runs.ref('default', runId), 'T1');
   const at = { nodeId: 'n', visit: 1, attempt: 0, step: 'i0.t0.c0' };
@@ -76,11 +81,17 @@ async function callIn(
     ...(answer ? [told('agent.toolReturned', key, { ...called, ...answer })] : []),
   ];
   await stores.log.append(batchAfter(await headOf(stores, runId), rows));
-  return callAgain(rig, visit, attempt);
 }
 
 /** The call of `attempt` of a branch whose log has its prefix. */
-async function callAgain(rig: Rig, visit = 1, attempt = 1): Promise<unknown> {
+async function callAgain(
+  rig: Rig,
+  {
+    visit = 1,
+    attempt = 1,
+    ...more
+  }: { visit?: number; attempt?: number } & Partial<CallToolInput> = {},
+): Promise<unknown> {
   const { runId } = rig;
   const input: CallToolInput = {
     context: { ...rig.context, visit, attempt, activityId: `n/${visit}/${attempt}/i0.t0.c0.call` },
@@ -92,6 +103,7 @@ async function callAgain(rig: Rig, visit = 1, attempt = 1): Promise<unknown> {
     tools: [TOOL_ID],
     calledKey: `agent.toolCalled|n/${visit}/${attempt}/i0.t0.c0`,
     sourceLength: (await headOf(stores, runId)).nextSequence,
+    ...more,
   };
   const { output } = await runActivity(rig, 'callTool', { input });
   return output;
@@ -150,6 +162,20 @@ describe('architecture §5: of a later attempt of a branch', () => {
   ] as const)('one that was under way in this very attempt: %s', async (_what, prefix, output) => {
     expect(await callIn(await rigOf(), prefix, 0)).toMatchObject(output);
     expect(performed).toBe(output === RETURNED ? 1 : 0);
+  });
+
+  // [I91]
+  test.each([
+    ['that was cut off elsewhere', { isClosing: true }],
+    ['that a human left elsewhere', { answer: error('effect_skipped') }],
+  ])('a call of another node is asked about for the sake of one %s', async (_what, prefix) => {
+    const rig = await rigOf();
+    const says = { sideEffects: true };
+    await logWith(rig, { says, answer: error('effect_in_doubt'), ...prefix });
+    const context = { ...rig.context, nodeId: 'plan-b', activityId: 'plan-b/1/0/i0.t0.c0.call' };
+    const output = await callAgain(rig, { context, hasLeftCalls: true });
+    expect([output, performed]).toMatchObject([{ kind: 'in-doubt' }, 0]);
+    expect(await callAgain(rig, { context })).toMatchObject(RETURNED);
   });
 
   describe('whose result the log shows by reference', () => {

@@ -35,7 +35,17 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
     ...{ request_digest: 'sealed', response_body: 'sealed' },
   },
   effects: {
-    ...ids('effect_id', 'tenant_id', 'run_id', 'node_id', 'tool_id', 'state', 'outcome_hash'),
+    ...ids(
+      'effect_id',
+      'tenant_id',
+      'run_id',
+      'root_run_id',
+      'series',
+      'node_id',
+      'tool_id',
+      'state',
+    ),
+    ...ids('outcome_hash'),
     args_hash: 'sealed',
   },
   contents: { ...ids('tenant_id', 'hash'), bytes: 'sealed' },

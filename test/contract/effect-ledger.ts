@@ -382,11 +382,39 @@ export function effectLedgerContract(stores: GivenStores): void {
       const call = (occurrence: number, options = {}) =>
         ledger().claim({ ...third, occurrence }, 0, { ...OTHER, ...options });
       expect(await call(0)).toMatchObject({ kind: 'perform' });
+      // One that may be of a run above knows that one was left there.
+      expect(await call(1, { hasLeftCalls: true })).toMatchObject({ kind: 'differs' });
       await close(first.runId);
       expect(await call(1)).toMatchObject({ kind: 'differs', why: 'doubt' });
       expect(await call(1)).toMatchObject({ kind: 'differs', why: 'doubt' });
+      // That one has happened says nothing of the others.
+      expect(await call(3, { force: 'settles' })).toMatchObject({ kind: 'perform' });
       expect(await call(1, { force: {} })).toMatchObject({ kind: 'perform' });
       expect(await call(2)).toMatchObject({ kind: 'perform' });
+    });
+
+    // [I99]
+    it('architecture §5 a call in doubt that a human had made again, and that is in doubt again, is asked about again', async () => {
+      const { first, third } = await relatives();
+      await given(stores(), first, 'in-doubt');
+      const left = { ...OTHER, hasLeftCalls: true };
+      expect(await ledger().claim(third, 0, { ...left, force: {} })).toMatchObject({
+        ...{ kind: 'perform' },
+      });
+      const doubt = await ledger().recall(first);
+      if (doubt?.kind !== 'in-doubt') expect.fail(doubt?.kind);
+      const force = { epoch: doubt.epoch };
+      await ledger().claim(first, 0, { idempotent: false, leaseMs: NO_LEASE_MS, force });
+      const next = { ...third, occurrence: 1 };
+      expect(await ledger().claim(next, 0, left)).toMatchObject({ kind: 'differs', why: 'doubt' });
+    });
+
+    // [I34]
+    it('architecture §5 a call that was not sent is new: it is asked about while another one is in doubt', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      await given(stores(), identity, 'failed-before-send');
+      await given(stores(), { ...identity, argsHash: 'h2' }, 'in-doubt');
+      expect(await ledger().claim(identity, 1, OTHER)).toMatchObject({ kind: 'differs' });
     });
 
     // [I99]

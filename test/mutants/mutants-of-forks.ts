@@ -42,10 +42,19 @@ export const OF_FORKS: readonly Row[] = [
     91,
     [
       'activities/former-effects.ts',
-      'attempt < own || (sideEffects &&',
-      'attempt < own && (sideEffects &&',
+      'isBefore || (sideEffects &&',
+      'isBefore && (sideEffects &&',
     ],
     ['test/activities/former-effects.test.ts', 'in this very attempt'],
+  ],
+  [
+    91,
+    [
+      'activities/former-effects.ts',
+      '(nodeId !== context.nodeId && !hasLeftCalls)',
+      'nodeId !== context.nodeId',
+    ],
+    ['test/activities/former-effects.test.ts', 'for the sake of one'],
   ],
   [
     92,

@@ -159,7 +159,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     34,
-    [LEDGER, 'WHEN run_id = $7 AND NOT $11::boolean THEN NULL', 'WHEN run_id = $7 THEN NULL'],
+    [LEDGER, 'WHEN NOT $11::boolean AND (run_id = $7 OR', 'WHEN (run_id = $7 OR'],
     [OF_STORES, 'is in-doubt in another node'],
   ],
   [
@@ -183,8 +183,23 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
-    [LEDGER, 'h.run_id = effects.run_id AND h.closed', 'false'],
+    [LEDGER, 'h.run_id = effects.run_id AND NOT h.closed', 'h.run_id = effects.run_id'],
     [OF_STORES, 'is asked about once'],
+  ],
+  [
+    34,
+    [LEDGER, "found && found.state !== 'failed-before-send' ?", 'found ?'],
+    [OF_STORES, 'a call that was not sent is new'],
+  ],
+  [
+    99,
+    [LEDGER, 'run_id = $6, is_told = false,', 'run_id = $6,'],
+    [OF_STORES, 'is in doubt again, is asked about again'],
+  ],
+  [
+    99,
+    ['src/runs/child-input.ts', 'leftTools ? { ...input, leftTools } : input', 'input'],
+    ['test/runs/children.test.ts', 'were left above it'],
   ],
   [
     99,

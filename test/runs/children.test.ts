@@ -156,6 +156,13 @@ describe('a child that is asked for', () => {
     expect((await seriesAt(await parentRun(), 'here')).series).not.toBe(first.series);
   });
 
+  it('[I99] is told of which tools calls were left above it', async () => {
+    const request = asked({ leftTools: ['demo:pay'] });
+    await accept(createChildren(deps()), await parentRun(), request);
+    const row = await stores.runs.find(TENANT, request.runId);
+    expect(row?.input.leftTools).toEqual(['demo:pay']);
+  });
+
   it('stands behind its parent in every list, whatever the clocks of their processes say', async () => {
     const input = runInput(definition('parent', [node('n', 'core.noop')]));
     const { runId } = input;

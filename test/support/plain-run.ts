@@ -55,7 +55,7 @@ export function plainRun(input: RunInput, activities: PlainActivities = () => nu
   } as unknown as Steps;
   const run: Run = {
     input,
-    state: newRunState(START_MS, input.variables),
+    state: newRunState(START_MS, input),
     steps,
     graph: graphOf(input.definition),
     nodes: new Map(input.definition.nodes.map((node) => [node.id, node])),

@@ -176,10 +176,12 @@ describe('RFC 0007 a child run', () => {
 describe('a child that a later attempt starts', () => {
   it('[I99] stands in the place of the one before; that of a later visit, and of another node, in another', async () => {
     const places: string[] = [];
+    const left: unknown[] = [];
     let ended = 0;
     const given = world({
       async startChildren({ requests }: StartChildrenInput) {
         places.push(...requests.map(({ place }) => place));
+        left.push(...requests.map(({ leftTools }) => leftTools));
         const starts = requests.map(({ runId }) => ({
           kind: 'recorded',
           childRunId: runId,
@@ -201,10 +203,13 @@ describe('a child that a later attempt starts', () => {
           { ...node('one', 'core.subWorkflow', { config }), settings },
           node('two', 'core.subWorkflow', { config }),
         ]),
+        { leftTools: ['demo:pay'] },
       ),
       activities: given.activities,
     });
     expect(run.status).toBe('completed');
+    // It knows of which tools calls were left above it.
+    expect(left).toEqual(places.map(() => ['demo:pay']));
     const [first, again, other] = places;
     expect(places).toHaveLength(3);
     expect(again).toBe(first);

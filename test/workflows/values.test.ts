@@ -18,7 +18,7 @@ test('no input of an agent is lost for its name', () => {
 
 test('what a segment carries on counts variables, channels and outputs of nodes', () => {
   const [variables, channel, outputs] = [{ a: 1 }, ['x'.repeat(100)], { b: 'y' }];
-  const state = newRunState(0, variables);
+  const state = newRunState(0, { variables });
   state.channels = { c: channel };
   state.nodes.n = { visits: 1, outputs, resolvedInterrupts: 0 };
   const sum = [variables, channel, outputs].reduce((bytes, one) => bytes + jsonBytes(one), 0);

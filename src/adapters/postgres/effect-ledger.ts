@@ -7,7 +7,7 @@
 // claimed, lease running       | busy                     | busy                      | busy
 // claimed, lease over          | claimed, perform again   | in-doubt                  | claimed, perform again
 // in-doubt                     | claimed, perform again   | in-doubt                  | claimed, perform again
-// failed-before-send           | claimed, perform again   | claimed, perform again    | claimed, perform again
+// failed-before-send           | claimed, perform again * | claimed, perform again *  | claimed, perform again
 // done                         | done                     | done                      | done
 // done-without-result          | failed                   | failed                    | failed
 // failed-final                 | failed                   | failed                    | failed
@@ -128,12 +128,14 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   if (!(await isOpen(tx, identity))) return { kind: 'run-closed' };
   const effectId = effectIdOf(identity);
   const found = await find(tx, effectId);
-  if (found) return claimFound(tx, ask, found);
-  const stands = await standsInTheWay(tx, ask);
+  // One that was not sent is new.
+  const stands =
+    found && found.state !== 'failed-before-send' ? undefined : await standsInTheWay(tx, ask);
   if (stands) return stands;
+  if (found) return claimFound(tx, ask, found);
   const { attempt, options } = ask;
   const { idempotent } = options;
-  if (options.force !== undefined) await noteTold(tx, identity);
+  if (typeof options.force === 'object') await noteTold(tx, identity);
   const epoch = wordEpoch(options) + 1;
   const claimed = { identity, attempt, state: 'claimed', epoch, idempotent } as const;
   if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
@@ -275,7 +277,8 @@ async function claimAgain(
   const { runId, attempt, idempotent, leaseMs, epoch, inDoubt } = claimed;
   await tx.query(
     `UPDATE effects SET state = 'claimed', epoch = $4, attempt = $2, outcome_hash = NULL, idempotent = $5,
-       run_id = $6, lease_until_ms = openwop_now_ms() + $3::bigint
+       run_id = $6, is_told = false,
+       lease_until_ms = openwop_now_ms() + $3::bigint
      WHERE effect_id = $1`,
     [effectId, attempt, leaseMs, epoch, idempotent, runId],
   );
@@ -290,8 +293,8 @@ const IS_DOUBT =
 const WAIT_MS = 1_000;
 // $1 tenant, $2 root, $3 tool, $4 series, $5 node, $6 visit, $7 run, $8 attempt, $9 arguments, $10 the new row, which another
 // claimer may have inserted meanwhile, $11 calls were left. In its own place each doubt counts, and what an earlier attempt did,
-// or may have done. Elsewhere a doubt counts that nobody is asked about: what was cut off in the run, and what a child run
-// left that has ended. A claim there with a running lease is of a worker that has gone, or is about to settle it.
+// or may have done. Elsewhere a doubt counts that nobody is asked about: what was left in the run or in one above it, and what
+// a run of the family left that has ended. A claim there with a running lease is of a worker that has gone, or is about to settle it.
 const STANDING_SQL = `
   SELECT why, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
     SELECT lease_until_ms, CASE
@@ -301,9 +304,8 @@ const STANDING_SQL = `
           WHEN state IN ('done', 'done-without-result', 'claimed') AND (run_id <> $7 OR attempt < $8)
             THEN 'attempt' END
         WHEN is_told OR state NOT IN ('in-doubt', 'claimed') THEN NULL
-        WHEN run_id = $7 AND NOT $11::boolean THEN NULL
-        WHEN run_id <> $7 AND NOT EXISTS (
-            SELECT 1 FROM run_heads h WHERE h.run_id = effects.run_id AND h.closed) THEN NULL
+        WHEN NOT $11::boolean AND (run_id = $7 OR EXISTS (
+            SELECT 1 FROM run_heads h WHERE h.run_id = effects.run_id AND NOT h.closed)) THEN NULL
         WHEN ${IS_DOUBT} THEN 'doubt'
         ELSE 'busy'
       END AS why
