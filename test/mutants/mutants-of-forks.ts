@@ -40,11 +40,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    [
-      'activities/former-effects.ts',
-      'isBefore || (sideEffects &&',
-      'isBefore && (sideEffects &&',
-    ],
+    ['activities/former-effects.ts', 'isBefore || (sideEffects &&', 'isBefore && (sideEffects &&'],
     ['test/activities/former-effects.test.ts', 'in this very attempt'],
   ],
   [

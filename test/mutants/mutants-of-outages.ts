@@ -174,7 +174,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
       'isHarmless: tool !== undefined && !isAskedAbout(tool),',
       'isHarmless: tool?.idempotent === true,',
     ],
-    ['test/activities/standing-effects.test.ts', 'where a human left it (idempotent'],
+    ['test/activities/standing-effects.test.ts', 'where a human left it'],
   ],
   [
     99,
