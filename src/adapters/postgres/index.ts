@@ -146,11 +146,15 @@ export async function openDatabase(
   return { db: pglite.connect(), close: () => pglite.close() };
 }
 
-/** A server that takes no writes is as good as none. Where somebody writes the row just now, it does. */
+/** A server that takes no writes is as good as none. Where somebody writes the row just now, it does; one that is lost is made. */
 async function ping(db: Db): Promise<void> {
   const asked = db.query(
-    `UPDATE store_pings SET at_ms = openwop_now_ms()
-     WHERE only_row = (SELECT only_row FROM store_pings FOR UPDATE SKIP LOCKED)`,
+    `WITH written AS (
+       UPDATE store_pings SET at_ms = openwop_now_ms()
+       WHERE only_row = (SELECT only_row FROM store_pings FOR UPDATE SKIP LOCKED)
+     )
+     INSERT INTO store_pings (at_ms) SELECT openwop_now_ms() WHERE NOT EXISTS (SELECT 1 FROM store_pings)
+     ON CONFLICT DO NOTHING`,
   );
   await within(PING_LIMIT_MS, asked, () => {
     throw unavailable(new Error('the database does not answer'));
