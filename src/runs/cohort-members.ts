@@ -208,7 +208,7 @@ async function forkMember(
 }
 
 /** Throws history_undecodable where its request cannot be read: what it asks for is not known. */
-export function requireReadable({ unreadable }: CohortRow): void {
+function requireReadable({ unreadable }: CohortRow): void {
   if (unreadable) throw new HostError(unreadable.code, { reason: unreadable.message });
 }
 

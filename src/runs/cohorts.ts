@@ -9,7 +9,7 @@ import type { Deployments } from '../ports/deployments.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
 import type { Rounds } from '../log/rounds.ts';
-import { createCohortMembers, requireReadable } from './cohort-members.ts';
+import { createCohortMembers } from './cohort-members.ts';
 import { cohortRequest, pickedRuns } from './cohort-selection.ts';
 import type { RunsDeps } from './deps.ts';
 import { newCohortId } from './input.ts';
@@ -223,9 +223,8 @@ export async function startLeftCohorts(
     const turn = { message: 'a cohort is not started, trying again', fields: { cohortId } };
     const { kind } = await deps.rounds.turn(turn, async () => {
       const row = await deps.stores.cohorts.find(tenant, cohortId);
-      if (!row) return;
-      requireReadable(row);
-      await start(deps, row);
+      // Also one whose request is damaged: its members end by it, each with the reason.
+      if (row) await start(deps, row);
     });
     if (kind === 'away') return behind;
   }

@@ -25,6 +25,7 @@ async function startedOf(
   const started: string[] = [];
   const rows = ['one', 'two', 'three'].map((cohortId) => ({
     ...{ cohortId, tenant: 'default', members: 1 },
+    ...(cohortId === 'two' && { unreadable: { code: 'history_undecodable', message: '' } }),
     request: { parallel: 1, memberTimeoutMs: 1 },
   })) as unknown as CohortRow[];
   const deps = {
@@ -54,7 +55,7 @@ async function startedOf(
 }
 
 describe('cohorts that are not started', () => {
-  it('one that cannot be started keeps none behind it waiting', async () => {
+  it('one that cannot be started keeps none behind it waiting, and one with a damaged request is started', async () => {
     for (const code of ['internal_error', 'service_unavailable'] as const)
       expect(await startedOf(code)).toEqual(['two', 'three']);
   });
