@@ -268,7 +268,8 @@ export function joinLog(
   });
   const histories = createHistoryRemover({ connection, namespace });
   const log = createLog({ stores, history, logger, processId });
-  const projector = createProjector({ log, stores, logger, processId });
+  const answers = () => Promise.all([stores.ping(), engine.ping()]);
+  const projector = createProjector({ log, stores, logger, processId, answers });
   const redactor = createRedactor([
     ...config.secrets,
     ...(apiKey ? [{ id: 'OPENWOP_API_KEY', value: apiKey }] : []),

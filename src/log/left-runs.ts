@@ -4,21 +4,22 @@ import { codeOf } from '../rules/errors.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import { BackOff, rest } from '../system/time.ts';
+import type { OwnFaults } from './own-faults.ts';
 
 /** Rest before a round in ms, doubled after one in which no run was caught up. */
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
 /** Runs of a round that are tried at once. */
 const CONCURRENCY = 4;
-/** Tries of a run that fails by its own fault. While Temporal or the database is away none is counted. */
+/** Tries of a run that fails by its own fault. None is counted that ended in service_unavailable: each next one may work. */
 const MAX_TRIES = 20;
 /** Runs kept; for those that come when it is full, all open runs are gone through again. */
 const MAX_RUNS = 10_000;
 
 export interface LeftRuns {
   /**
-   * One try now; a run that fails is kept for the rounds. False when Temporal or the database did not answer for it.
-   * Never throws.
+   * One try now; a run that fails is kept for the rounds. False when Temporal or the database answers nobody. Never
+   * throws.
    */
   catchUp(run: RunRef): Promise<boolean>;
   /** Resolves when no round is under way any more, after the signal. */
@@ -27,6 +28,7 @@ export interface LeftRuns {
 
 export interface LeftRunsParts {
   readonly catchUp: (run: RunRef) => Promise<unknown>;
+  readonly ownFaults: Pick<OwnFaults, 'isOwn'>;
   readonly signal: AbortSignal;
   readonly logger: Logger;
   /** Called at the end of the rounds when there were more runs than are kept. */
@@ -67,10 +69,11 @@ class RunsInRounds implements LeftRuns {
       this.#left.delete(run.runId);
       return 'done';
     } catch (error) {
-      const away = codeOf(error) === 'service_unavailable';
+      const isOutage = codeOf(error) === 'service_unavailable';
       const tries = this.#left.get(run.runId)?.tries ?? 0;
-      this.#keep(run, tries + (away ? 0 : 1), error);
-      return away ? 'away' : 'failed';
+      this.#keep(run, tries + (isOutage ? 0 : 1), error);
+      const { ownFaults } = this.#parts;
+      return isOutage && !(await ownFaults.isOwn(run, error)) ? 'away' : 'failed';
     }
   }
 

@@ -1,12 +1,16 @@
 // The projector (architecture §3.4): keeps logs up to their histories without polling runs. Hints drive it; a lease per
 // process makes sure that no lost hint hides a run.
+import { codeOf } from '../rules/errors.ts';
 import type { Head } from '../ports/log.ts';
+import type { TakenLease } from '../ports/projection.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
+import type { Advanced, Goal } from './advance.ts';
 import { createHintQueue, type HintQueue } from './hints.ts';
 import { createLeftRuns, type LeftRuns } from './left-runs.ts';
 import type { Log } from './log.ts';
+import { createOwnFaults, type OwnFaults, type OwnFaultsParts } from './own-faults.ts';
 import { BackOff, rest } from '../system/time.ts';
 
 /** A process that did not renew for so long, in ms, is taken for dead; it renews three times in that time. */
@@ -26,6 +30,8 @@ export interface ProjectorDeps {
   readonly stores: Stores;
   readonly logger: Logger;
   readonly processId: string;
+  /** Rejects where Temporal or the database answers nobody: what fails then is no run's own fault. */
+  readonly answers: () => Promise<unknown>;
   /** For tests: rest before a run whose catch-up failed is tried again. */
   readonly retryPauseMs?: number;
   /** For tests; LEASE_RENEW_MS when absent. */
@@ -50,6 +56,11 @@ export interface Projector {
   stop(): Promise<void>;
 }
 
+/** For a process that did not renew its lease; without one it is back, or another process has won it. */
+interface Pass {
+  lease: TakenLease | undefined;
+}
+
 class RunProjector implements Projector {
   readonly #deps: ProjectorDeps;
   readonly #stopping = new AbortController();
@@ -58,23 +69,32 @@ class RunProjector implements Projector {
   readonly #background = new Set<Promise<void>>();
   readonly #hints: HintQueue;
   readonly #left: LeftRuns;
+  readonly #ownFaults: OwnFaults;
   #hintedAtMs = performance.now();
   readonly #unsubscribe: () => void;
   #lease: NodeJS.Timeout | undefined;
   /** Whose runs are being caught up: one at a time. */
-  #deadProcess: string | undefined;
+  #pass: Pass | undefined;
 
   constructor(deps: ProjectorDeps) {
     this.#deps = deps;
+    const { answers, logger } = deps;
+    const noteProblem: OwnFaultsParts['noteProblem'] = (...at) => deps.stores.log.setProblem(...at);
+    this.#ownFaults = createOwnFaults({ answers, logger, noteProblem });
     this.#unsubscribe = deps.stores.projection.onWatch((runId) => this.#hints.wanted(runId));
     this.#hints = createHintQueue({
-      advance: (run, goal) => deps.log.advance(run, goal),
+      advance: (run, goal) => this.#advance(run, goal),
       watched: (runs) => deps.stores.projection.watched(runs),
       onReached: ({ head }) => this.#noteHead(head),
       logger: deps.logger,
     });
     this.#left = createLeftRuns({
-      catchUp: async (run) => this.#noteHead(await deps.log.catchUp(run)),
+      catchUp: async (run) => {
+        const head = await deps.log.catchUp(run);
+        this.#ownFaults.passed(run);
+        this.#noteHead(head);
+      },
+      ownFaults: this.#ownFaults,
       signal: this.#signal,
       logger: deps.logger,
       passAgain: () => this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns()),
@@ -119,6 +139,17 @@ class RunProjector implements Projector {
     await Promise.all(this.#background);
     // With something left undone the lease runs out by itself, and whoever wins it catches up.
     if (this.#hints.size() === 0) await stores.projection.releaseLease(processId);
+  }
+
+  async #advance(run: RunRef, goal: Goal): Promise<Advanced> {
+    try {
+      const advanced = await this.#deps.log.advance(run, goal);
+      this.#ownFaults.passed(run);
+      return advanced;
+    } catch (error) {
+      if (codeOf(error) === 'service_unavailable') await this.#ownFaults.isOwn(run, error);
+      throw error;
+    }
   }
 
   #noteHead({ closed }: Head): void {
@@ -176,20 +207,24 @@ class RunProjector implements Projector {
   async #keepLease(): Promise<void> {
     const { stores, processId, logger } = this.#deps;
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
-    if (this.#deadProcess !== undefined) {
-      await stores.projection.renewLease(this.#deadProcess, LEASE_TTL_MS);
+    const current = this.#pass;
+    if (current) {
+      // A process that only stalled has its lease back: it is not renewed for it, nor released.
+      if (current.lease)
+        current.lease = await stores.projection.renewTaken(current.lease, LEASE_TTL_MS);
       return;
     }
-    const dead = await stores.projection.takeExpiredLease(LEASE_TTL_MS);
-    if (dead === undefined) return;
-    logger.info('catching up for a process that is gone', { process: dead });
-    this.#deadProcess = dead;
+    const taken = await stores.projection.takeExpiredLease(LEASE_TTL_MS);
+    if (taken === undefined) return;
+    logger.info('catching up for a process that is gone', { process: taken.holder });
+    const pass: Pass = { lease: taken };
+    this.#pass = pass;
     try {
       await this.#catchUpOpenRuns();
       // Until then it is somebody's to win if this process dies, too.
-      if (!this.#signal.aborted) await stores.projection.releaseLease(dead);
+      if (!this.#signal.aborted && pass.lease) await stores.projection.releaseTaken(pass.lease);
     } finally {
-      this.#deadProcess = undefined;
+      this.#pass = undefined;
     }
   }
 }

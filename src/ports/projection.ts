@@ -1,6 +1,13 @@
 // Who wants which run now, which process lives, and how far each came (architecture §3.4).
 import type { RunRef } from './runs.ts';
 
+/** The lease of a process that did not renew it, as whoever took it holds it. */
+export interface TakenLease {
+  readonly holder: string;
+  /** By it the taker's lease is told from one that its holder has renewed, or another taker has won. */
+  readonly expiresAtMs: number;
+}
+
 /** Who wants which run now, who is alive, and how far the sweep got (architecture §3.4). */
 export interface ProjectionStore {
   watch(run: RunRef, watcher: string, ttlMs: number): Promise<void>;
@@ -12,10 +19,15 @@ export interface ProjectionStore {
   /** Renews this process's lease. */
   renewLease(holder: string, ttlMs: number): Promise<void>;
   /**
-   * Claims one expired lease for `ttlMs` and returns its holder: the caller won it. Until the caller releases it, it expires
-   * again, unless it is renewed.
+   * Claims one expired lease for `ttlMs`: the caller won it. Until the caller releases it, it expires again, unless it is
+   * renewed.
    */
-  takeExpiredLease(ttlMs: number): Promise<string | undefined>;
+  takeExpiredLease(ttlMs: number): Promise<TakenLease | undefined>;
+  /** Undefined: its holder is back, or another taker has won it. */
+  renewTaken(lease: TakenLease, ttlMs: number): Promise<TakenLease | undefined>;
+  /** Changes nothing where its holder is back, or another taker has won it. */
+  releaseTaken(lease: TakenLease): Promise<void>;
+  /** Of this process itself. */
   releaseLease(holder: string): Promise<void>;
   /** Above the runId `after`, ascending by runId. */
   openRuns(after: string, limit: number): Promise<readonly RunRef[]>;

@@ -127,7 +127,9 @@ describe('architecture §3.4, §3.6: the roles that keep logs', () => {
     const history = new ScriptedHistory();
     const processId = randomUUID();
     const log = createLog({ stores, history, logger, processId });
-    const projector = createProjector({ log, stores, logger, processId });
+    const projector = createProjector({
+      ...{ log, stores, logger, processId, answers: async () => undefined },
+    });
     const options = { parts: { facade: true, worker: true }, logger } as HostOptions;
     const given = { options, stores, history, log, projector } as unknown as EarlyNeeds;
     const started = new Started(logger);

@@ -64,7 +64,8 @@ export function projectionStoreContract(stores: GivenStores): void {
       const taken = await Promise.all(
         Array.from({ length: 4 }, () => projection().takeExpiredLease(TTL_MS)),
       );
-      expect(taken.filter((holder) => holder !== undefined)).toEqual([dead]);
+      const won = taken.filter((lease) => lease !== undefined);
+      expect(won.map(({ holder }) => holder)).toEqual([dead]);
       await projection().releaseLease(live);
       await projection().releaseLease(dead);
     });
@@ -72,10 +73,27 @@ export function projectionStoreContract(stores: GivenStores): void {
     it('architecture §3.4 a lease that was taken is won again until it is released', async () => {
       const dead = newId('dead');
       await projection().renewLease(dead, 0);
-      expect(await projection().takeExpiredLease(0)).toBe(dead);
-      expect(await projection().takeExpiredLease(0)).toBe(dead);
-      await projection().releaseLease(dead);
+      expect(await projection().takeExpiredLease(0)).toMatchObject({ holder: dead });
+      const last = await projection().takeExpiredLease(0);
+      expect(last).toMatchObject({ holder: dead });
+      if (last) await projection().releaseTaken(last);
       expect(await projection().takeExpiredLease(0)).toBeUndefined();
+    });
+
+    // [I97]
+    it('architecture §3.4 a lease that was taken is no longer the taker’s once its holder has renewed it', async () => {
+      const stalled = newId('stalled');
+      await projection().renewLease(stalled, 0);
+      const taken = await projection().takeExpiredLease(TTL_MS);
+      const renewed = taken && (await projection().renewTaken(taken, 2 * TTL_MS));
+      expect(renewed).toMatchObject({ holder: stalled });
+      if (!renewed) return;
+      await projection().renewLease(stalled, 0);
+      expect(await projection().renewTaken(renewed, TTL_MS)).toBeUndefined();
+      await projection().releaseTaken(renewed);
+      const again = await projection().takeExpiredLease(TTL_MS);
+      expect(again).toMatchObject({ holder: stalled });
+      if (again) await projection().releaseTaken(again);
     });
 
     it('architecture §3.4 open runs are listed in pages; closed ones are not', async () => {

@@ -46,6 +46,7 @@ beforeEach(async () => {
     logger: silentLogger,
     processId,
     retryPauseMs: 20,
+    answers: async () => undefined,
   });
   stopped = false;
   await registerRun(stores, runId);
@@ -116,7 +117,7 @@ describe('architecture §3.4: nothing hides a run', () => {
       stores.projection.takeExpiredLease(60_000),
       stores.projection.takeExpiredLease(60_000),
     ]);
-    expect(wins.filter((holder) => holder === 'a dead worker')).toHaveLength(1);
+    expect(wins.filter((lease) => lease?.holder === 'a dead worker')).toHaveLength(1);
     await stores.projection.releaseLease('a dead worker');
   });
 
@@ -140,7 +141,7 @@ describe('architecture §3.4: nothing hides a run', () => {
   function other(projection: Stores['projection']): Projector {
     const one = createProjector({
       ...{ log, stores: { ...stores, projection }, logger: silentLogger },
-      ...{ processId: randomUUID(), retryPauseMs: 20, renewMs: 50 },
+      ...{ processId: randomUUID(), retryPauseMs: 20, renewMs: 50, answers: async () => undefined },
     });
     onTestFinished(() => one.stop());
     return one;
@@ -169,7 +170,7 @@ describe('architecture §3.4: nothing hides a run', () => {
       ...stores.projection,
       // The first page is that of the pass at start.
       openRuns: async () => (++pages > 1 ? gone.then(() => []) : []),
-      releaseLease: async (holder) => void released.push(holder),
+      releaseTaken: async ({ holder }) => void released.push(holder),
     };
     await other(projection).start();
     await expect.poll(() => pages).toBe(2);
@@ -179,7 +180,27 @@ describe('architecture §3.4: nothing hides a run', () => {
     await expect.poll(() => released).toEqual([dead]);
   });
 
-  it('a run that Temporal never answers for hides no other that is open', async () => {
+  // [I97]
+  it('a process that comes back keeps its lease, whoever has caught up for it meanwhile', async () => {
+    const stalled = randomUUID();
+    await stores.projection.renewLease(stalled, 0);
+    let pages = 0;
+    let letGo = (): void => undefined;
+    const over = new Promise<void>((resolve) => (letGo = resolve));
+    const projection: Stores['projection'] = {
+      ...stores.projection,
+      openRuns: async () => (++pages > 1 ? over.then(() => []) : []),
+    };
+    await other(projection).start();
+    await expect.poll(() => pages).toBe(2);
+    await stores.projection.renewLease(stalled, 1);
+    await takes(200);
+    letGo();
+    // It has died again since: somebody has to win it.
+    await expect.poll(() => pages).toBeGreaterThan(2);
+  });
+
+  it('a run that Temporal never answers for hides no other that is open, and is named', async () => {
     history.add(segment, threeTasks());
     const others = await Promise.all(
       Array.from({ length: 9 }, async (_, at) => {
@@ -195,8 +216,11 @@ describe('architecture §3.4: nothing hides a run', () => {
     };
     await projector.start();
     for (const id of others) await closes(id);
+    const problem = async () => (await stores.log.head(runRef(runId)))?.problem;
+    await expect.poll(problem).toBe('service_unavailable');
     mended = true;
     await closes();
+    expect(await problem()).toBeUndefined();
   });
 
   it('a run that was asked for and fails is tried again, and an end is told', async () => {

@@ -41,7 +41,8 @@ beforeEach(async () => {
   said = [];
   const processId = randomUUID();
   const log = createLog({ stores, history, logger: silentLogger, processId });
-  const parts = { log, stores, logger: silentLogger, processId, retryPauseMs: 20 };
+  const answers = async () => undefined;
+  const parts = { log, stores, logger: silentLogger, processId, retryPauseMs: 20, answers };
   projector = createProjector(parts);
   sweeper = newSweeper();
   await registerRun(stores, runId);

@@ -140,6 +140,24 @@ export const OF_ROWS: readonly Row[] = [
   [
     97,
     [
+      'src/adapters/postgres/projection-store.ts',
+      'DELETE FROM process_leases WHERE holder = $1 AND expires_at_ms = $2',
+      'DELETE FROM process_leases WHERE holder = $1 AND $2::bigint IS NOT NULL',
+    ],
+    [OF_STORES, 'no longer the taker’s'],
+  ],
+  [
+    97,
+    [
+      'src/log/left-runs.ts',
+      'isOutage && !(await ownFaults.isOwn(run, error))',
+      'isOutage && ownFaults',
+    ],
+    ['test/log/left-runs.test.ts', 'is named at once'],
+  ],
+  [
+    97,
+    [
       'src/opensentience/registry-writer.ts',
       'faults.push({ agentId: value[0], error });',
       'throw error;',

@@ -1,6 +1,6 @@
 // Who wants which run now, which processes live, and how far the sweep got (architecture §3.4). All times are the
 // database's.
-import type { ProjectionStore } from '../../ports/projection.ts';
+import type { ProjectionStore, TakenLease } from '../../ports/projection.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Db } from './db.ts';
 import { deleteExpired } from './free-rows.ts';
@@ -13,6 +13,8 @@ interface NamedRecord {
 
 /** How far a watermark may be ahead of the database's clock, by which nobody made it, in ms. */
 const AHEAD_MS = 60_000;
+
+const TAKEN_COLUMNS = 'holder, expires_at_ms AS "expiresAtMs"';
 
 /** runIds that somebody begins to watch. */
 const WATCH_CHANNEL = 'openwop_watch';
@@ -83,14 +85,28 @@ function progress(db: Db): Omit<ProjectionStore, 'onWatch' | keyof ReturnType<ty
       );
     },
     async takeExpiredLease(ttlMs) {
-      const [row] = await db.query<{ holder: string }>(
+      const [taken] = await db.query<TakenLease>(
         `UPDATE process_leases SET expires_at_ms = openwop_now_ms() + $1::bigint WHERE holder = (
            SELECT holder FROM process_leases WHERE expires_at_ms <= openwop_now_ms()
            ORDER BY expires_at_ms LIMIT 1 FOR UPDATE SKIP LOCKED
-         ) RETURNING holder`,
+         ) RETURNING ${TAKEN_COLUMNS}`,
         [ttlMs],
       );
-      return row?.holder;
+      return taken;
+    },
+    async renewTaken({ holder, expiresAtMs }, ttlMs) {
+      const [renewed] = await db.query<TakenLease>(
+        `UPDATE process_leases SET expires_at_ms = openwop_now_ms() + $3::bigint
+         WHERE holder = $1 AND expires_at_ms = $2 RETURNING ${TAKEN_COLUMNS}`,
+        [holder, expiresAtMs, ttlMs],
+      );
+      return renewed;
+    },
+    async releaseTaken({ holder, expiresAtMs }) {
+      await db.query('DELETE FROM process_leases WHERE holder = $1 AND expires_at_ms = $2', [
+        holder,
+        expiresAtMs,
+      ]);
     },
     async releaseLease(holder) {
       await db.query('DELETE FROM process_leases WHERE holder = $1', [holder]);
