@@ -1,7 +1,7 @@
 // The content store in files, of which the disk fails (architecture §4.1): an outage, and no value that is missing.
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { createContentFiles } from '../../src/adapters/content/file-content-store.ts';
 import { hashOfBytes } from '../../src/adapters/content/content-rules.ts';
@@ -66,9 +66,29 @@ test('a file that cannot be read on a disk that answers is that value’s fault,
   await files.put('default', hash, bytes);
   expect(Buffer.from(await files.get('default', hash)).equals(bytes)).toBe(true);
   await rm(file);
-  await mkdir(file);
-  // Where the disk does not answer either it is an outage.
-  await rm(join(dir, '~unfinished'), { recursive: true });
+  await symlink(file, file);
+  await expect(files.get('default', hash)).rejects.toMatchObject({ code: 'content_missing' });
+  expect(await readdir(dirname(file))).toEqual([hex]);
+});
+
+// [I98] Each of them fails for every value of the folder, or of the disk, alike.
+test.each<[string, (tenant: string, file: string) => Promise<void>]>([
+  ['a tenant whose folder is none', (tenant) => writeFile(tenant, '')],
+  ['a tenant whose folder cannot be reached', (tenant) => symlink(tenant, tenant)],
+  [
+    'an error of the device',
+    async (_, file) => {
+      await mkdir(dirname(file), { recursive: true });
+      // Its first page is mapped nowhere: the read fails with EIO.
+      await symlink('/proc/self/mem', file);
+    },
+  ],
+])('%s is an outage, though other folders take and give files', async (name, breaks) => {
+  const dir = join(folder, name);
+  const files = await createContentFiles(dir);
+  const hex = hash.slice('sha256:'.length);
+  await breaks(join(dir, 'default'), join(dir, 'default', hex.slice(0, 2), hex));
+  await files.probe();
   await expect(files.get('default', hash)).rejects.toMatchObject(outage);
 });
 

@@ -86,6 +86,15 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     ['test/adapters/one-row.test.ts', 'its calls wait'],
   ],
   [98, [FAILURES, 'watch.doubt();', ''], [OF_OUTAGES, 'no number']],
+  [
+    98,
+    [
+      'src/adapters/content/file-content-store.ts',
+      '() => probe(folder)',
+      '() => probe(unfinished)',
+    ],
+    ['test/adapters/content-files.test.ts', 'though other folders take and give files'],
+  ],
   [98, [SLOTS, ' || !store.isThere()', ''], [OF_SLOTS, 'while the store is away']],
   [98, [DB, '|44|OW', '|44|XX|OW'], [OF_DATABASES, 'XX001']],
   [

@@ -228,8 +228,8 @@ export const OF_ROWS: readonly Row[] = [
     97,
     [
       'src/adapters/content/file-content-store.ts',
-      'return !OF_PROCESS.has(code);',
-      'return OF_PROCESS.has(code);',
+      'return OF_FILE.has(code);',
+      'return !OF_FILE.has(code);',
     ],
     ['test/adapters/content-files.test.ts', 'a file that cannot be read on a disk that answers'],
   ],

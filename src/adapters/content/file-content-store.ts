@@ -1,7 +1,7 @@
 // Content as files below the data folder (architecture §3.6): <dir>/<tenant>/<2 hex>/<64 hex>, written whole or not at
 // all. Who needs which of them stands in the database.
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
@@ -12,16 +12,17 @@ const PLAIN_TENANT = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const UNFINISHED = '~unfinished';
 
 /** A block of most file systems: a full disk takes none. */
-const PROBE = new Uint8Array(4096);
+const PROBE = Buffer.alloc(4096, 'probe');
+const AT_CONTENT = { part: 'content' };
 
 export interface ContentFiles {
   /** Idempotent; `hash` is that of the bytes. Throws service_unavailable, as all do where the disk is away. */
   put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
-  /** Throws HostError content_missing: it is not there, damaged, or cannot be read on a disk that answers. */
+  /** Throws HostError content_missing: it is not there, damaged, or its file alone cannot be read. */
   get(tenant: string, hash: string): Promise<Uint8Array>;
   /** Idempotent, and for good before it resolves. */
   remove(tenant: string, hash: string): Promise<void>;
-  /** Whether values can be stored now: writes a little, and removes it. */
+  /** Whether values can be stored now: writes a little, reads it back, and removes it. */
   probe(): Promise<void>;
 }
 
@@ -60,7 +61,7 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
       }),
     async get(tenant, hash) {
       requireHash(hash);
-      const { file } = placeOf(tenant, hash);
+      const { folder, file } = placeOf(tenant, hash);
       const read = () =>
         onDisk(unfinished, async () => verified(hash, await ifThere(readFile(file))));
       try {
@@ -68,8 +69,8 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
       } catch (error) {
         if (!isOfFile(error)) throw error;
       }
-      // Where the disk takes and gives other files it is the fault of this one.
-      await probe(unfinished);
+      // Where its own folder takes another file and gives it back it is the fault of this one.
+      await onDisk(unfinished, () => probe(folder));
       return read().catch((error: unknown) => {
         if (!isOfFile(error)) throw error;
         throw new HostError(
@@ -90,29 +91,28 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
         await rm(file, { force: true });
         await syncFolder(folder);
       }),
-    probe: () => probe(unfinished),
+    probe: () => onDisk(unfinished, () => probe(unfinished)),
   };
 }
 
-function probe(unfinished: string): Promise<void> {
-  return onDisk(unfinished, async () => {
-    const file = join(unfinished, `probe-${randomUUID()}`);
-    try {
-      await writeFile(file, PROBE, { mode: 0o600 });
-    } finally {
-      await rm(file, { force: true });
-    }
-  });
+async function probe(folder: string): Promise<void> {
+  const file = join(folder, `probe-${randomUUID()}`);
+  try {
+    await writeSynced(file, PROBE);
+    if (!PROBE.equals(await readFile(file))) throw new HostError('service_unavailable', AT_CONTENT);
+  } finally {
+    await rm(file, { force: true });
+  }
 }
 
-/** What this process lacks, whatever file it asks for. */
-const OF_PROCESS: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+/** What one file alone can cause. All else (EIO, ESTALE, EMFILE, …) says nothing of the value. */
+const OF_FILE: ReadonlySet<string | undefined> = new Set(['EISDIR', 'ELOOP', 'EACCES', 'EPERM']);
 
 /** An outage that may be the fault of one file. */
 function isOfFile(error: unknown): boolean {
   if (codeOf(error) !== 'service_unavailable') return false;
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-  return !OF_PROCESS.has(code);
+  return OF_FILE.has(code);
 }
 
 /** Also an empty folder that has the place of the file. */
@@ -135,7 +135,7 @@ async function onDisk<Value>(dir: string, work: () => Promise<Value>): Promise<V
     const isMissing = codeOf(error) === 'content_missing';
     const isLost = isMissing && (await ifThere(stat(dir)).catch(() => undefined)) === undefined;
     if (!isLost && (codeOf(error) !== undefined || code === undefined)) throw error;
-    throw new HostError('service_unavailable', { part: 'content' }, error);
+    throw new HostError('service_unavailable', AT_CONTENT, error);
   }
 }
 
