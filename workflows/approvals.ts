@@ -34,8 +34,8 @@ export function judgingOf({ choices, requiredApprovals, rejectionPolicy }: JsonO
   };
 }
 
-/** What every answer may say beside its action (interrupt.md §approval). */
-const NOTES: JsonObject = {
+/** What every answer may say beside its action, or beside its answers (interrupt.md §approval). */
+export const NOTES: JsonObject = {
   feedback: { type: 'string', maxLength: 8192 },
   comment: { type: 'string', maxLength: 8192 },
   // Who answers is known by the credential; what a client says of it is kept as it is.
@@ -67,7 +67,7 @@ interface OwnMember {
 
 /**
  * A closed schema of an answer: what goes with one action goes with no other, so that nobody sends a content with an answer
- * that leaves it aside. `more`: members of every answer.
+ * that leaves it aside. `more`: members that each of its answers may have.
  */
 export function actionSchema(
   actions: readonly string[],
@@ -99,10 +99,12 @@ const OWN_MEMBERS: readonly OwnMember[] = [
   { action: 'refine', name: 'refineFeedback', schema: REFINE_FEEDBACK },
 ];
 
-/** What the answer to an approval must look like; frozen in the interrupt's entry. Votes of a quorum name who votes. */
-export function approvalSchema(actions: readonly string[], requiredApprovals = 1): JsonObject {
-  const voter = { type: 'string', minLength: 1, maxLength: 256 };
-  return actionSchema(actions, OWN_MEMBERS, requiredApprovals > 1 ? { voter } : {});
+/** Clients may name who votes with every answer; only a quorum reads it. */
+const VOTER: JsonObject = { voter: { type: 'string', minLength: 1, maxLength: 256 } };
+
+/** What the answer to an approval must look like; frozen in the interrupt's entry. */
+export function approvalSchema(actions: readonly string[]): JsonObject {
+  return actionSchema(actions, OWN_MEMBERS, VOTER);
 }
 
 interface Said {

@@ -2,7 +2,7 @@
 // be answered, and what an answer makes of it.
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
-import { actionSchema } from './approvals.ts';
+import { actionSchema, NOTES } from './approvals.ts';
 import { nodeFailure, type Visit } from './context.ts';
 import { answersOf, interrupt } from './interrupts.ts';
 import { clarifyingQuestions, decisionQuestion } from './questions.ts';
@@ -85,6 +85,7 @@ export const ANSWER_LIST: JsonObject = {
         properties: { id: { type: 'string' }, answer: {} },
       },
     },
+    ...NOTES,
   },
   additionalProperties: false,
 };
@@ -101,7 +102,7 @@ export function ratificationSchema(
   const answers: JsonObject = {
     type: 'object',
     required: ['answers'],
-    properties: { answers: { type: 'object' } },
+    properties: { answers: { type: 'object' }, ...NOTES },
     additionalProperties: false,
   };
   return {

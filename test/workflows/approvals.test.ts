@@ -57,7 +57,7 @@ const voted = (...votes: readonly [voter: string, action: string, more?: JsonObj
     script: async (handle) => {
       for (const [voter, action, more] of votes) {
         const value = { action, voter, ...more };
-        const said = await say(handle, value, approvalSchema(ACTIONS, 2));
+        const said = await say(handle, value, approvalSchema(ACTIONS));
         if ((said as { status: string }).status === 'resolved') return;
       }
     },
@@ -144,7 +144,7 @@ describe('interrupt.md: an answer does what its effect says', () => {
 
   it('a vote is an event, one for each voter, and tells how far the quorum is', async () => {
     const config = { requiredApprovals: 2, rejectionPolicy: 'majority', actions: CONFIG.actions };
-    const schema = approvalSchema(ACTIONS, 2);
+    const schema = approvalSchema(ACTIONS);
     const workflow = definition('quorum', [node('gate', 'core.approvalGate', { config })]);
     const run = await runBothWays({
       input: runInput(workflow),

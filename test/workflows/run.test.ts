@@ -498,7 +498,7 @@ describe('waits and messages', () => {
     };
     const workflow = chain('quorum', [node('gate', 'core.approvalGate', { config })]);
     const vote = (voter: string, action: string) => ({ action, voter });
-    const votes = approvalSchema(config.actions, 3);
+    const votes = approvalSchema(config.actions);
     const accepted = await runBothWays({
       input: runInput(workflow),
       script: async (handle) => {
@@ -533,9 +533,7 @@ describe('waits and messages', () => {
           ['v1', 'accept'],
           ['v2', 'accept'],
         ] as const)
-          outcomes.push(
-            await answer(handle, 'gate', { action, voter }, approvalSchema(actions, 2)),
-          );
+          outcomes.push(await answer(handle, 'gate', { action, voter }, approvalSchema(actions)));
       },
     });
     expect(outcomes).toMatchObject([

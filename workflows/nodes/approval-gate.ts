@@ -39,10 +39,7 @@ export const approvalGate: NodeKind = async (visit) => {
     step: 'gate',
     kind: 'approval',
     data: dataOf(config, { choices, nodeId: visit.node.id, inputs: inputsOf(visit) }),
-    resumeSchema: approvalSchema(
-      choices.map(({ action }) => action),
-      config.requiredApprovals,
-    ),
+    resumeSchema: approvalSchema(choices.map(({ action }) => action)),
     timeoutMs: config.timeoutMs,
   });
   const action = actionIn(value);
