@@ -60,7 +60,7 @@ export const OF_ROWS: readonly Row[] = [
   [
     97,
     [REAPER, ' && !isUnreadable(error.code);', ';'],
-    [OF_REAPER, 'a key that is not to be had fails none'],
+    [OF_REAPER, 'a key that is not to be had'],
   ],
   [
     97,
