@@ -19,6 +19,7 @@ import type {
   StartChildrenOutput,
 } from './contract.ts';
 import { failure } from './failures.ts';
+import { inheritLeftCalls } from './former-effects.ts';
 import { beating } from './heartbeat.ts';
 import { placeOf } from './place.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -30,12 +31,15 @@ const MESSAGE_BYTES = 2048;
 
 /** In their order; a refused one does not keep the others back. A later try finds what an earlier one started. */
 export function startChildren(
-  { children, stores, redactor }: ActivityPorts,
-  { context, requests, recordedBy, underWay = [] }: StartChildrenInput,
+  ports: ActivityPorts,
+  { context, requests, recordedBy, underWay = [], sourceLength: length }: StartChildrenInput,
 ): Promise<StepResult<StartChildrenOutput>> {
+  const { children, stores, redactor } = ports;
   const parent = stores.runs.ref(context.tenant, context.runId);
   const { cancellationSignal } = Context.current();
   return beating(async () => {
+    const tools = [...new Set(requests.flatMap(({ leftTools = [] }) => leftTools))];
+    if (length !== undefined) await inheritLeftCalls(ports, context, { tools, length });
     const starts = recordedBy
       ? await children.recorded(parent, { requests, underWay, recordedBy }, cancellationSignal)
       : await children.accept(parent, requests, cancellationSignal);

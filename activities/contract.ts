@@ -281,6 +281,8 @@ export interface StartChildrenInput {
   readonly context: StepContext;
   /** One batch, in its order. */
   readonly requests: readonly ChildRequest[];
+  /** Of a branch whose calls were left (`ChildRequest.leftTools`): entries of its log that are its source's. */
+  readonly sourceLength?: number;
   /** Nothing begins: each is what that record has for the same (src/runs/recorded-children.ts). */
   readonly recordedBy?: RecordedLog;
   /** With `recordedBy`: calls whose children were under way where the branch left its source. */

@@ -8,7 +8,7 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '..
 import type { FormerEffect } from '../src/ports/effects.ts';
 import type { LogRow } from '../src/ports/log.ts';
 import type { Tool } from '../src/ports/tools.ts';
-import type { CallToolInput } from './contract.ts';
+import type { CallToolInput, StepContext } from './contract.ts';
 import { familyOf, isAskedAbout } from './perform-effect.ts';
 import type { ActivityPorts } from './ports.ts';
 import { heldOutcome } from './recorded-call.ts';
@@ -47,7 +47,8 @@ export async function inheritEffects(
   const { toolId } = input.call;
   const isHere = (call: Call) => call.nodeId === nodeId && call.visit === visit;
   const { calls, answers, unsent } = await readCalls(firstRows(ports, input, length), input);
-  const former: FormerEffect[] = [];
+  // By identity: what a later attempt came to counts.
+  const former = new Map<string, FormerEffect>();
   for (const call of calls) {
     const { attempt, callId, argsHash, occurrence, sideEffects } = call;
     const at = { nodeId: call.nodeId, visit: call.visit };
@@ -56,13 +57,44 @@ export async function inheritEffects(
     const told = answers.get(callId);
     const isBefore = isHere(call) && attempt < own;
     const mayBeMade = isBefore || (sideEffects && !unsent.has(callId));
+    const name = canonicalJson([at.nodeId, at.visit, argsHash, occurrence]);
+    if (!isHere(call)) {
+      // What came of others is of no interest here, but that nobody knows it.
+      if (told ? isLeft(told) : mayBeMade)
+        former.set(name, { identity, attempt, state: 'in-doubt' });
+      else if (told) former.delete(name);
+      continue;
+    }
     const state = told || mayBeMade ? await stateOf(ports, input, told) : undefined;
-    const isInDoubt = state?.state === 'in-doubt';
-    const isRepeatable = isInDoubt && tool && !isAskedAbout(tool);
-    if (state && !isRepeatable && (isInDoubt || isHere(call)))
-      former.push({ identity, attempt, ...state });
+    const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
+    if (state && !isRepeatable) former.set(name, { identity, attempt, ...state });
   }
-  await ports.stores.effects.inherit(former);
+  await ports.stores.effects.inherit([...former.values()]);
+}
+
+/** Of a branch that starts child runs: what was left of these tools. The runs are of its family, and held against it. */
+export async function inheritLeftCalls(
+  ports: ActivityPorts,
+  context: StepContext,
+  { tools, length }: { readonly tools: readonly string[]; readonly length: number },
+): Promise<void> {
+  for (const toolId of tools) {
+    const nowhere = { ...context, nodeId: '', visit: 0 };
+    const call = { callId: '', toolId, arguments: null, argsHash: '', occurrence: 0 };
+    const input = {
+      context: nowhere,
+      agentId: '',
+      call,
+      tools: [toolId],
+      hasLeftCalls: true,
+    } as const;
+    await inheritEffects(ports, input, { tool: undefined, length });
+  }
+}
+
+/** A human left it, whatever had come of it. */
+function isLeft({ error }: JsonObject): boolean {
+  return isJsonObject(error) && error.code === 'effect_skipped';
 }
 
 interface Calls {
@@ -152,8 +184,7 @@ async function stateOf(
   const { error, outcome = null } = told as { error?: JsonValue; outcome?: JsonValue };
   if (!isJsonObject(error))
     return { state: 'done', outcomeHash: await heldOutcome(content, context, outcome) };
-  // A human left it, whatever had come of it.
-  if (error.code === 'effect_skipped') return { state: 'in-doubt' };
+  if (isLeft(told)) return { state: 'in-doubt' };
   if (!HAPPENED.has(error.code as string)) return undefined;
   return { state: 'done-without-result', outcomeHash: await writeJson(content, context, error) };
 }

@@ -130,11 +130,15 @@ export async function startChildren(
   const { run } = visit;
   const wanted = batch.filter(({ child }) => child.phase === 'asked');
   if (wanted.length === 0) return;
-  const requests = wanted.map((one) => requestOf(visit, one));
+  const { leftTools, sourceLength } = run.state;
+  const input = {
+    requests: wanted.map((one) => requestOf(visit, one)),
+    ...(leftTools && sourceLength !== undefined ? { sourceLength } : {}),
+  };
   const children = wanted.map(({ child }) => child);
   for (const child of children) noteComing(run, child);
   const { starts } = await orEnded(visit, children, () =>
-    run.steps.run(visit, 'startChildren', { step: `${step}.start`, input: { requests } }),
+    run.steps.run(visit, 'startChildren', { step: `${step}.start`, input }),
   ).finally(() => {
     for (const child of children) delete run.state.children?.[child.runId]?.isComing;
   });

@@ -263,7 +263,9 @@ function requestNow<Name extends ActivityName>(
       ? { requests: requests.map((one) => ({ ...one, runId: player.childOf(one.runId) })) }
       : {}),
     ...(children ? { children: children.filter(isOwn).map((one) => player.childOf(one)) } : {}),
-    ...(name === 'callTool' && sourceLength !== undefined ? { sourceLength } : {}),
+    ...((name === 'callTool' || name === 'startChildren') && sourceLength !== undefined
+      ? { sourceLength }
+      : {}),
   };
   return { ...request, input: { ...request.input, ...changed } };
 }

@@ -268,7 +268,7 @@ export function joinLog(
   });
   const histories = createHistoryRemover({ connection, namespace });
   const log = createLog({ stores, history, logger, processId });
-  const answers = () => Promise.all([stores.ping(), engine.ping()]);
+  const answers = () => Promise.all([stores.probe(), engine.ping()]);
   const projector = createProjector({ log, stores, logger, processId, answers });
   const redactor = createRedactor([
     ...config.secrets,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { CallToolInput } from '../../activities/contract.ts';
 import { shownValue } from '../../activities/shown-value.ts';
 import { HostError } from '../../src/rules/errors.ts';
+import type { ChildRequest } from '../../src/rules/children.ts';
 import { digestOf, emissionKey } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonObject } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -37,6 +38,8 @@ interface Prefix {
   readonly answer?: JsonObject;
   /** The code of the node closed it. */
   readonly isClosing?: boolean;
+  /** Of the node; 0 unless told otherwise. */
+  readonly attempt?: number;
   readonly visit?: number;
   /** What its entry says beside its ids. */
   readonly says?: JsonObject;
@@ -50,26 +53,26 @@ async function callIn(rig: Rig, prefix: Prefix, attempt: number): Promise<unknow
   return callAgain(rig, { visit: prefix.visit ?? 1, attempt });
 }
 
-/** The log has one call of the node's first attempt. */
+/** The log has one call of the node's attempt. */
 async function logWith(
   rig: Rig,
-  { answer, isClosing, says = {}, approval }: Prefix,
+  { answer, isClosing, says = {}, approval, attempt = 0 }: Prefix,
 ): Promise<void> {
   const { runId } = rig;
   await stores.runs.markStarted(stores.runs.ref('default', runId), 'T1');
-  const at = { nodeId: 'n', visit: 1, attempt: 0, step: 'i0.t0.c0' };
-  const called = { agentId: AGENT_ID, toolName: TOOL_ID, callId: 'call-0' };
+  const at = { nodeId: 'n', visit: 1, attempt, step: 'i0.t0.c0' };
+  const called = { agentId: AGENT_ID, toolName: TOOL_ID, callId: `call-of-${attempt}` };
   const told = (type: string, key: string, payload: object) =>
     entry(runId, key, { type, nodeId: 'n', payload: JSON.stringify(payload) });
-  const key = isClosing ? emissionKey('agent.toolReturned', at) : 'n/1/0/i0.t0.c0.call#0';
+  const key = isClosing ? emissionKey('agent.toolReturned', at) : `n/1/${attempt}/i0.t0.c0.call#0`;
   const rows = [
-    told('node.started', emissionKey('node.started', { ...at, step: 'node' }), { attempt: 0 }),
+    told('node.started', emissionKey('node.started', { ...at, step: 'node' }), { attempt }),
     told('agent.toolCalled', emissionKey('agent.toolCalled', at), {
       ...{ ...called, inputs: ARGUMENTS },
       ...says,
     }),
     ...(approval
-      ? [told('node.suspended', 'asked', { interruptId: 'i-1', callId: 'call-0' })]
+      ? [told('node.suspended', 'asked', { interruptId: 'i-1', callId: called.callId })]
       : []),
     ...(approval && approval !== 'asked'
       ? [
@@ -176,6 +179,46 @@ describe('architecture §5: of a later attempt of a branch', () => {
     const output = await callAgain(rig, { context, hasLeftCalls: true });
     expect([output, performed]).toMatchObject([{ kind: 'in-doubt' }, 0]);
     expect(await callAgain(rig, { context })).toMatchObject(RETURNED);
+  });
+
+  // [I91]
+  test('a child run is started when what was left of its tools is noted for it', async () => {
+    const rig = await rigOf();
+    await logWith(rig, {
+      says: { sideEffects: true },
+      isClosing: true,
+      answer: error('effect_in_doubt'),
+    });
+    const request: ChildRequest = {
+      ...{
+        runId: 'run-child',
+        callId: 'call-2',
+        nodeId: 'sub',
+        place: 'here',
+        inputs: {},
+        harvest: [],
+      },
+      ...{ target: { workflowId: 'desk' }, cause: 'core.subWorkflow', startedBy: 'it' },
+      leftTools: [TOOL_ID],
+    };
+    const { context } = rig;
+    const sourceLength = (await headOf(stores, rig.runId)).nextSequence;
+    const input = { context, requests: [request], sourceLength };
+    await runActivity(rig, 'startChildren', { input });
+    expect(await stores.effects.ofRun(runRef(rig.runId))).toMatchObject([
+      { state: 'in-doubt', identity: { nodeId: 'n', visit: 1, toolId: TOOL_ID } },
+    ]);
+  });
+
+  // [I91]
+  test('a doubt elsewhere that a later attempt settled is none, and what others got is not read', async () => {
+    const rig = await rigOf();
+    const says = { sideEffects: true };
+    await logWith(rig, { says, isClosing: true, answer: error('effect_in_doubt') });
+    const absent = { contentRef: `sha256:${'0'.repeat(64)}`, bytes: 40_000, preview: '{' };
+    await logWith(rig, { says, attempt: 1, answer: { outcome: absent, status: 'ok' } });
+    const context = { ...rig.context, nodeId: 'plan-b', activityId: 'plan-b/1/0/i0.t0.c0.call' };
+    expect(await callAgain(rig, { context, hasLeftCalls: true })).toMatchObject(RETURNED);
   });
 
   describe('whose result the log shows by reference', () => {

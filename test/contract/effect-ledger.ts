@@ -415,12 +415,27 @@ export function effectLedgerContract(stores: GivenStores): void {
       await given(stores(), identity, 'failed-before-send');
       await given(stores(), { ...identity, argsHash: 'h2' }, 'in-doubt');
       expect(await ledger().claim(identity, 1, OTHER)).toMatchObject({ kind: 'differs' });
+      expect(await ledger().claim(identity, 1, { ...OTHER, force: {} })).toMatchObject({
+        ...{ kind: 'perform' },
+      });
+      // A human who was told of the doubt had that performed: at another node nobody is asked for its sake.
+      const elsewhere = { ...identity, nodeId: 'm', argsHash: 'h3' };
+      const left = { ...OTHER, hasLeftCalls: true };
+      const rows = await ledger().ofRun(refTo(identity.runId));
+      const claimed = rows.find(({ state }) => state === 'claimed');
+      await ledger().settle(claimed?.effectId ?? '', claimed?.epoch ?? 0, 'done', 'sha256:outcome');
+      expect(await ledger().claim(elsewhere, 0, left)).toMatchObject({ kind: 'perform' });
     });
 
     // [I99]
     it('architecture §5 what a run of the family that has ended still claims is waited for', async () => {
       const { first, third } = await relatives();
       await given(stores(), first, 'claimed');
+      // One that is at work may go on: nobody waits for its calls.
+      const beside = { ...third, occurrence: 1 };
+      expect(await ledger().claim(beside, 0, { ...OTHER, hasLeftCalls: true })).toMatchObject({
+        ...{ kind: 'perform' },
+      });
       await close(first.runId);
       expect(await ledger().claim(third, 0, OTHER)).toMatchObject({ kind: 'busy' });
     });

@@ -33,8 +33,8 @@ export const OF_FORKS: readonly Row[] = [
     91,
     [
       'activities/former-effects.ts',
-      'await ports.stores.effects.inherit(former)',
-      'await ports.stores.effects.inherit(former.slice(0, 0))',
+      'await ports.stores.effects.inherit([...former.values()])',
+      'await ports.stores.effects.inherit([])',
     ],
     ['test/acceptance/fork-effects.test.ts', 'the same call of a later attempt'],
   ],
@@ -51,6 +51,11 @@ export const OF_FORKS: readonly Row[] = [
       'nodeId !== context.nodeId',
     ],
     ['test/activities/former-effects.test.ts', 'for the sake of one'],
+  ],
+  [
+    91,
+    ['activities/child-runs.ts', 'if (length !== undefined)', 'if (false)'],
+    ['test/activities/former-effects.test.ts', 'is noted for it'],
   ],
   [
     92,

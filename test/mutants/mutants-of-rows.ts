@@ -57,11 +57,7 @@ export const OF_ROWS: readonly Row[] = [
     [ROUNDS, '&& !(await this.#isThere(turn))', ''],
     [OF_ROUNDS, 'ends the round only where one who is needed'],
   ],
-  [
-    97,
-    [REAPER, ' && !isUnreadable(error.code);', ';'],
-    [OF_REAPER, 'a key that is not to be had'],
-  ],
+  [97, [REAPER, ' && !isUnreadable(error.code);', ';'], [OF_REAPER, 'a key that is not to be had']],
   [
     97,
     ['src/log/followers.ts', 'if (this.#last === last) this.#last = undefined;', ''],

@@ -132,10 +132,11 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   const stands =
     found && found.state !== 'failed-before-send' ? undefined : await standsInTheWay(tx, ask);
   if (stands) return stands;
-  if (found) return claimFound(tx, ask, found);
   const { attempt, options } = ask;
   const { idempotent } = options;
-  if (typeof options.force === 'object') await noteTold(tx, identity);
+  const isNew = !found || found.state === 'failed-before-send';
+  if (isNew && typeof options.force === 'object') await noteTold(tx, identity);
+  if (found) return claimFound(tx, ask, found);
   const epoch = wordEpoch(options) + 1;
   const claimed = { identity, attempt, state: 'claimed', epoch, idempotent } as const;
   if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
@@ -293,8 +294,9 @@ const IS_DOUBT =
 const WAIT_MS = 1_000;
 // $1 tenant, $2 root, $3 tool, $4 series, $5 node, $6 visit, $7 run, $8 attempt, $9 arguments, $10 the new row, which another
 // claimer may have inserted meanwhile, $11 calls were left. In its own place each doubt counts, and what an earlier attempt did,
-// or may have done. Elsewhere a doubt counts that nobody is asked about: what was left in the run or in one above it, and what
-// a run of the family left that has ended. A claim there with a running lease is of a worker that has gone, or is about to settle it.
+// or may have done. Elsewhere a doubt counts that nobody may be asked about: after a call was left, of any run of the family; else of
+// one that has ended. A claim with a running lease in this run, or in one that has ended, may be what was left: its end is
+// waited for.
 const STANDING_SQL = `
   SELECT why, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
     SELECT lease_until_ms, CASE
@@ -304,12 +306,14 @@ const STANDING_SQL = `
           WHEN state IN ('done', 'done-without-result', 'claimed') AND (run_id <> $7 OR attempt < $8)
             THEN 'attempt' END
         WHEN is_told OR state NOT IN ('in-doubt', 'claimed') THEN NULL
-        WHEN NOT $11::boolean AND (run_id = $7 OR EXISTS (
-            SELECT 1 FROM run_heads h WHERE h.run_id = effects.run_id AND NOT h.closed)) THEN NULL
+        WHEN NOT $11::boolean AND (run_id = $7 OR is_open) THEN NULL
         WHEN ${IS_DOUBT} THEN 'doubt'
-        ELSE 'busy'
+        WHEN run_id = $7 OR NOT is_open THEN 'busy'
       END AS why
-    FROM effects WHERE tenant_id = $1 AND tool_id = $3 AND effect_id <> $10 AND (
+    FROM effects CROSS JOIN LATERAL (
+      SELECT EXISTS (SELECT 1 FROM run_heads h WHERE h.run_id = effects.run_id AND NOT h.closed) AS is_open
+    ) AS run
+    WHERE tenant_id = $1 AND tool_id = $3 AND effect_id <> $10 AND (
         (series = $4 AND node_id = $5 AND visit = $6)
         OR (root_run_id = $2 AND state IN ('in-doubt', 'claimed')))
   ) AS standing
