@@ -99,12 +99,15 @@ const OWN_MEMBERS: readonly OwnMember[] = [
   { action: 'refine', name: 'refineFeedback', schema: REFINE_FEEDBACK },
 ];
 
-/** Clients may name who votes with every answer; only a quorum reads it. */
-const VOTER: JsonObject = { voter: { type: 'string', minLength: 1, maxLength: 256 } };
+/** Clients may name who votes, and why, with every answer; only a quorum reads the name. */
+const MORE: JsonObject = {
+  voter: { type: 'string', minLength: 1, maxLength: 256 },
+  reason: { type: 'string', maxLength: 8192 },
+};
 
 /** What the answer to an approval must look like; frozen in the interrupt's entry. */
 export function approvalSchema(actions: readonly string[]): JsonObject {
-  return actionSchema(actions, OWN_MEMBERS, VOTER);
+  return actionSchema(actions, OWN_MEMBERS, MORE);
 }
 
 interface Said {

@@ -132,6 +132,7 @@ describe('interrupt.md §approval: what goes with one answer goes with no other'
     { action: 'refine', ...said, refineFeedback: { scope: 'whole', text: 'less' } },
     { action: 'refine', feedback: 'less' },
     { action: 'accept', voter: 'bob' },
+    { action: 'deny', reason: 'too dear' },
   ])('is taken: %j', (value) => {
     expect(refusal(schema, value)).toBeUndefined();
   });
