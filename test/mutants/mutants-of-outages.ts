@@ -197,7 +197,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     34,
-    [LEDGER, "found && found.state !== 'failed-before-send' ?", 'found ?'],
+    [LEDGER, "!found || found.state === 'failed-before-send'", '!found'],
     [OF_STORES, 'a call that was not sent is new'],
   ],
   [

@@ -128,13 +128,11 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   if (!(await isOpen(tx, identity))) return { kind: 'run-closed' };
   const effectId = effectIdOf(identity);
   const found = await find(tx, effectId);
-  // One that was not sent is new.
-  const stands =
-    found && found.state !== 'failed-before-send' ? undefined : await standsInTheWay(tx, ask);
+  const isNew = !found || found.state === 'failed-before-send';
+  const stands = isNew ? await standsInTheWay(tx, ask) : undefined;
   if (stands) return stands;
   const { attempt, options } = ask;
   const { idempotent } = options;
-  const isNew = !found || found.state === 'failed-before-send';
   if (isNew && typeof options.force === 'object') await noteTold(tx, identity);
   if (found) return claimFound(tx, ask, found);
   const epoch = wordEpoch(options) + 1;
