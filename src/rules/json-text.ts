@@ -48,16 +48,16 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
   });
   if (opensLevelsAbove(text, levels))
     return refused(true, '', `is nested deeper than ${levels} levels`);
-  let value: JsonValue;
+  let root: { value: JsonValue };
   try {
-    value = marked(text, JSON.parse(text) as JsonValue);
+    root = { value: JSON.parse(text) as JsonValue };
   } catch (error) {
     return refused(false, '', `is not JSON: ${(error as Error).message}`);
   }
-  const repeated = repeatedIn(text);
+  const repeated = markAndFindRepeated(text, root);
   if (repeated !== undefined) return refused(true, repeated, REPEATED);
-  const fault = unkeptIn(value);
-  return fault ? refused(true, fault.pointer, fault.message) : { ok: true, value };
+  const fault = unkeptIn(root.value);
+  return fault ? refused(true, fault.pointer, fault.message) : { ok: true, value: root.value };
 }
 
 /** A text without such a number of digits, and without exponents, has no number that could change. */
@@ -69,21 +69,27 @@ const MAY_CHANGE = /\d[\d.]{15}|\d[eE]/;
  */
 export function marked(text: string, value: JsonValue): JsonValue {
   const root = { value };
-  if (MAY_CHANGE.test(text)) markChanged(text, root);
+  if (MAY_CHANGE.test(text)) markAndFindRepeated(text, root);
   return root.value;
 }
 
 /** Place in the value that the text has come to: a container, where it is one, and a member of it. */
 interface Place {
   readonly within: object | undefined;
+  /** That the object has had so far; a list has none. */
+  readonly names?: Set<string>;
   member: string | number;
 }
 
-/** The text is JSON. A mark of a member may meet a later one with its name: then that is refused. */
-function markChanged(text: string, root: { value: JsonValue }): void {
+/**
+ * Puts the marks of `marked`, and gives the pointer to the first member whose name its object has already. The text is JSON.
+ * A mark of a member may meet a later one with its name: then that is refused.
+ */
+function markAndFindRepeated(text: string, root: { value: JsonValue }): string | undefined {
   const outer: Place[] = [];
   let place: Place = { within: root, member: 'value' };
   let name = '';
+  let repeated: string | undefined;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     switch (code) {
@@ -95,14 +101,19 @@ function markChanged(text: string, root: { value: JsonValue }): void {
       }
       case COLON:
         place.member = JSON.parse(name) as string;
+        if (place.names?.has(place.member)) repeated ??= pointerIn([...outer, place]);
+        place.names?.add(place.member);
         break;
       case COMMA:
         if (typeof place.member === 'number') place.member += 1;
         break;
       case BRACKET:
+        outer.push(place);
+        place = { within: containerAt(place), member: 0 };
+        break;
       case BRACE:
         outer.push(place);
-        place = { within: containerAt(place), member: code === BRACKET ? 0 : '' };
+        place = { within: containerAt(place), names: new Set(), member: '' };
         break;
       case BRACKET_END:
       case BRACE_END:
@@ -111,53 +122,18 @@ function markChanged(text: string, root: { value: JsonValue }): void {
       default: {
         if (code !== MINUS && !isDigit(code)) break;
         const end = endOfNumber(text, at);
-        if (!isExact(text.slice(at, end))) mark(place);
+        const literal = text.slice(at, end);
+        if (MAY_CHANGE.test(literal) && !isExact(literal)) mark(place);
         at = end - 1;
       }
     }
   }
+  return repeated;
 }
 
-/** A container of a text: the names that it has had so far, of a list none, and the member that the text has come to. */
-interface Container {
-  readonly names: Set<string> | undefined;
-  at: string | number;
-}
-
-/** Pointer to the first member whose name its object has already. The text is JSON. */
-function repeatedIn(text: string): string | undefined {
-  const open: Container[] = [];
-  let name = '';
-  for (let at = 0; at < text.length; at++) {
-    const inner = open.at(-1);
-    switch (text.charCodeAt(at)) {
-      case QUOTE: {
-        const end = endOfString(text, at);
-        name = text.slice(at, end + 1);
-        at = end;
-        break;
-      }
-      case COLON:
-        if (!inner?.names) break;
-        inner.at = JSON.parse(name) as string;
-        if (inner.names.has(inner.at)) return pointerOf(open.map((each) => String(each.at)));
-        inner.names.add(inner.at);
-        break;
-      case COMMA:
-        if (typeof inner?.at === 'number') inner.at += 1;
-        break;
-      case BRACKET:
-        open.push({ names: undefined, at: 0 });
-        break;
-      case BRACE:
-        open.push({ names: new Set(), at: '' });
-        break;
-      case BRACKET_END:
-      case BRACE_END:
-        open.pop();
-    }
-  }
-  return undefined;
+/** Of the member that the last of these places has come to; the first one holds the whole. */
+function pointerIn(places: readonly Place[]): string {
+  return pointerOf(places.slice(1).map(({ member }) => String(member)));
 }
 
 function containerAt({ within, member }: Place): object | undefined {

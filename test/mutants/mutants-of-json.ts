@@ -6,7 +6,7 @@ const DECISIONS = 'src/adapters/models/decision-tool.ts';
 const OF_TEXT = 'test/rules/json-text.test.ts';
 
 export const OF_JSON: readonly Row[] = [
-  [103, [TEXT, 'if (MAY_CHANGE.test(text)) ', 'if (false) '], [OF_TEXT, 'or refused']],
+  [103, [TEXT, '!isExact(literal)) mark', 'false) mark'], [OF_TEXT, 'or refused']],
   [103, [TEXT, '[\\d.]{15}|', '[\\d.]{17}|'], [OF_TEXT, 'or refused']],
   [
     103,
@@ -14,7 +14,7 @@ export const OF_JSON: readonly Row[] = [
     [OF_TEXT, 'as big integers'],
   ],
   [103, [TEXT, 'name === PROTO', "name === ''"], [OF_TEXT, 'is refused, not dropped']],
-  [103, [TEXT, 'if (inner.names.has(inner.at))', 'if (false)'], [OF_TEXT, 'has twice']],
+  [103, [TEXT, 'if (place.names?.has(place.member)) ', 'if (false) '], [OF_TEXT, 'has twice']],
   [103, [TEXT, 'place.member += 1', 'place.member += 2'], [OF_TEXT, 'whatever stands in texts']],
   [103, [TEXT, '.length <= CERTAIN_DIGITS', '.length <= 17'], [OF_TEXT, 'others have read']],
   [
