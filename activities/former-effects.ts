@@ -22,6 +22,7 @@ const PAGE_ROWS = 1_000;
 const HAPPENED = new Set(['tool_invalid_output', 'payload_too_large']);
 
 interface Call {
+  readonly toolId: string;
   readonly nodeId: string;
   readonly visit: number;
   readonly attempt: number;
@@ -32,44 +33,31 @@ interface Call {
   readonly sideEffects: boolean;
 }
 
+/** Calls that are looked for within the first `length` rows of the fork's own log. */
+interface Sought {
+  readonly context: StepContext;
+  readonly toolIds: ReadonlySet<string>;
+  readonly length: number;
+  /** The visit, up to this attempt, whose calls count whatever they came to. */
+  readonly here?: Pick<StepContext, 'nodeId' | 'visit' | 'attempt'>;
+  /** Those of all other visits and nodes count where they are in doubt. */
+  readonly isOfWholeRun: boolean;
+}
+
 /**
  * Notes for the ledger what this visit got of this tool within the first `length` rows of the fork's own log: done, done in
  * vain, or in doubt where a call has no answer of its own. Of this attempt those are begun again that a human had not let be
  * made yet, or that change nothing; and so is a doubtful one of a tool that nobody is asked about. Where calls of the tool were
  * left (`hasLeftCalls`), those in doubt at other visits and nodes are noted, too.
  */
-export async function inheritEffects(
+export function inheritEffects(
   ports: ActivityPorts,
-  input: CallToolInput,
+  { context, call, hasLeftCalls }: CallToolInput,
   { tool, length }: { readonly tool: Tool | undefined; readonly length: number },
 ): Promise<void> {
-  const { tenant, runId, nodeId, visit, attempt: own } = input.context;
-  const { toolId } = input.call;
-  const isHere = (call: Call) => call.nodeId === nodeId && call.visit === visit;
-  const { calls, answers, unsent } = await readCalls(firstRows(ports, input, length), input);
-  // By identity: what a later attempt came to counts.
-  const former = new Map<string, FormerEffect>();
-  for (const call of calls) {
-    const { attempt, callId, argsHash, occurrence, sideEffects } = call;
-    const at = { nodeId: call.nodeId, visit: call.visit };
-    const place = { tenant, runId, ...at, toolId, argsHash, occurrence };
-    const identity = { ...place, ...familyOf(input.context) };
-    const told = answers.get(callId);
-    const isBefore = isHere(call) && attempt < own;
-    const mayBeMade = isBefore || (sideEffects && !unsent.has(callId));
-    const name = canonicalJson([at.nodeId, at.visit, argsHash, occurrence]);
-    if (!isHere(call)) {
-      // What came of others is of no interest here, but that nobody knows it.
-      if (told ? isLeft(told) : mayBeMade)
-        former.set(name, { identity, attempt, state: 'in-doubt' });
-      else if (told) former.delete(name);
-      continue;
-    }
-    const state = told || mayBeMade ? await stateOf(ports, input, told) : undefined;
-    const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
-    if (state && !isRepeatable) former.set(name, { identity, attempt, ...state });
-  }
-  await ports.stores.effects.inherit([...former.values()]);
+  const isOfWholeRun = hasLeftCalls ?? false;
+  const toolIds = new Set([call.toolId]);
+  return inherit(ports, { context, toolIds, length, here: context, isOfWholeRun }, tool);
 }
 
 /** Of a branch that starts child runs: what was left of these tools. The runs are of its family, and held against it. */
@@ -78,18 +66,39 @@ export async function inheritLeftCalls(
   context: StepContext,
   { tools, length }: { readonly tools: readonly string[]; readonly length: number },
 ): Promise<void> {
-  for (const toolId of tools) {
-    const nowhere = { ...context, nodeId: '', visit: 0 };
-    const call = { callId: '', toolId, arguments: null, argsHash: '', occurrence: 0 };
-    const input = {
-      context: nowhere,
-      agentId: '',
-      call,
-      tools: [toolId],
-      hasLeftCalls: true,
-    } as const;
-    await inheritEffects(ports, input, { tool: undefined, length });
+  if (tools.length === 0) return;
+  await inherit(ports, { context, toolIds: new Set(tools), length, isOfWholeRun: true });
+}
+
+/** `tool`: of the call that is made here. */
+async function inherit(ports: ActivityPorts, sought: Sought, tool?: Tool): Promise<void> {
+  const { context, here } = sought;
+  const { tenant, runId } = context;
+  const isHere = (call: Call) => call.nodeId === here?.nodeId && call.visit === here.visit;
+  const { calls, answers, unsent } = await readCalls(firstRows(ports, sought), sought);
+  // By identity: what a later attempt came to counts.
+  const former = new Map<string, FormerEffect>();
+  for (const call of calls) {
+    const { toolId, attempt, callId, argsHash, occurrence, sideEffects } = call;
+    const at = { nodeId: call.nodeId, visit: call.visit };
+    const place = { tenant, runId, ...at, toolId, argsHash, occurrence };
+    const identity = { ...place, ...familyOf(context) };
+    const told = answers.get(callId);
+    const isBefore = here !== undefined && isHere(call) && attempt < here.attempt;
+    const mayBeMade = isBefore || (sideEffects && !unsent.has(callId));
+    const name = canonicalJson([toolId, at.nodeId, at.visit, argsHash, occurrence]);
+    if (!isHere(call)) {
+      // What came of others is of no interest here, but that nobody knows it.
+      if (told ? isLeft(told) : mayBeMade)
+        former.set(name, { identity, attempt, state: 'in-doubt' });
+      else if (told) former.delete(name);
+      continue;
+    }
+    const state = told || mayBeMade ? await stateOf(ports, context, told) : undefined;
+    const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
+    if (state && !isRepeatable) former.set(name, { identity, attempt, ...state });
   }
+  await ports.stores.effects.inherit([...former.values()]);
 }
 
 /** A human left it, whatever had come of it. */
@@ -105,10 +114,9 @@ interface Calls {
   readonly unsent: ReadonlySet<unknown>;
 }
 
-/** Calls of the tool in this visit of the node; in the whole run where calls of it were left. */
 async function readCalls(
   rows: AsyncIterable<LogRow>,
-  { context, call: { toolId }, hasLeftCalls }: CallToolInput,
+  { toolIds, here, isOfWholeRun }: Sought,
 ): Promise<Calls> {
   const calls: Call[] = [];
   const answers = new Map<string, JsonObject>();
@@ -116,7 +124,7 @@ async function readCalls(
   let open: readonly OpenItem[] = [];
   for await (const row of rows) {
     const { nodeId } = row;
-    if (nodeId === undefined || (nodeId !== context.nodeId && !hasLeftCalls)) continue;
+    if (nodeId === undefined || (nodeId !== here?.nodeId && !isOfWholeRun)) continue;
     const { part } = eventRow(row.type);
     if (part === undefined || !PARTS.has(part)) continue;
     const payload = JSON.parse(row.payload) as JsonObject;
@@ -127,8 +135,10 @@ async function readCalls(
       at.attempt = Number(payload.attempt);
       // Each visit begins with its first attempt.
       if (at.attempt === 0) at.visit++;
-    } else if (payload.toolName === toolId && (at.visit === context.visit || hasLeftCalls)) {
-      if (part === 'call') calls.push(callOf(payload, { nodeId, ...at }, calls));
+    } else if (at.visit === here?.visit || isOfWholeRun) {
+      const toolId = payload.toolName as string;
+      if (!toolIds.has(toolId)) continue;
+      if (part === 'call') calls.push(callOf(payload, { toolId, nodeId, ...at }, calls));
       // What the code of the node states closes a call that has no answer.
       else if (!row.key.startsWith(`${row.type}|`)) answers.set(payload.callId as string, payload);
     }
@@ -140,11 +150,12 @@ async function readCalls(
 /** The n-th equal one of its attempt. */
 function callOf(
   payload: JsonObject,
-  at: Pick<Call, 'nodeId' | 'visit' | 'attempt'>,
+  at: Pick<Call, 'toolId' | 'nodeId' | 'visit' | 'attempt'>,
   before: readonly Call[],
 ): Call {
   const argsHash = digestOf(canonicalJson(payload.inputs ?? null));
   const isEqual = (call: Call) =>
+    call.toolId === at.toolId &&
     call.nodeId === at.nodeId &&
     call.visit === at.visit &&
     call.attempt === at.attempt &&
@@ -160,8 +171,7 @@ function callOf(
 /** The host writes them soon: service_unavailable until then. */
 async function* firstRows(
   { stores }: ActivityPorts,
-  { context: { tenant, runId } }: CallToolInput,
-  length: number,
+  { context: { tenant, runId }, length }: Sought,
 ): AsyncGenerator<LogRow> {
   const run = stores.runs.ref(tenant, runId);
   for (let after = -1; after < length - 1;) {
@@ -177,7 +187,7 @@ async function* firstRows(
 
 async function stateOf(
   { stores: { content } }: ActivityPorts,
-  { context }: CallToolInput,
+  context: StepContext,
   told: JsonObject | undefined,
 ): Promise<Pick<FormerEffect, 'state' | 'outcomeHash'> | undefined> {
   if (!told) return { state: 'in-doubt' };

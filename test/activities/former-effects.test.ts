@@ -43,6 +43,9 @@ interface Prefix {
   readonly visit?: number;
   /** What its entry says beside its ids. */
   readonly says?: JsonObject;
+  readonly toolId?: string;
+  /** Of the attempt; 0 unless told otherwise. */
+  readonly place?: number;
   /** A human was asked whether it may be made, and said so. */
   readonly approval?: 'asked' | 'accept' | 'reject';
 }
@@ -56,17 +59,21 @@ async function callIn(rig: Rig, prefix: Prefix, attempt: number): Promise<unknow
 /** The log has one call of the node's attempt. */
 async function logWith(
   rig: Rig,
-  { answer, isClosing, says = {}, approval, attempt = 0 }: Prefix,
+  { answer, isClosing, says = {}, approval, attempt = 0, toolId = TOOL_ID, place = 0 }: Prefix,
 ): Promise<void> {
   const { runId } = rig;
   await stores.runs.markStarted(stores.runs.ref('default', runId), 'T1');
-  const at = { nodeId: 'n', visit: 1, attempt, step: 'i0.t0.c0' };
-  const called = { agentId: AGENT_ID, toolName: TOOL_ID, callId: `call-of-${attempt}` };
+  const at = { nodeId: 'n', visit: 1, attempt, step: `i0.t0.c${place}` };
+  const called = { agentId: AGENT_ID, toolName: toolId, callId: `call-of-${attempt}.${place}` };
   const told = (type: string, key: string, payload: object) =>
     entry(runId, key, { type, nodeId: 'n', payload: JSON.stringify(payload) });
-  const key = isClosing ? emissionKey('agent.toolReturned', at) : `n/1/${attempt}/i0.t0.c0.call#0`;
+  const key = isClosing
+    ? emissionKey('agent.toolReturned', at)
+    : `n/1/${attempt}/${at.step}.call#0`;
   const rows = [
-    told('node.started', emissionKey('node.started', { ...at, step: 'node' }), { attempt }),
+    ...(place === 0
+      ? [told('node.started', emissionKey('node.started', { ...at, step: 'node' }), { attempt })]
+      : []),
     told('agent.toolCalled', emissionKey('agent.toolCalled', at), {
       ...{ ...called, inputs: ARGUMENTS },
       ...says,
@@ -184,11 +191,11 @@ describe('architecture §5: of a later attempt of a branch', () => {
   // [I91]
   test('a child run is started when what was left of its tools is noted for it', async () => {
     const rig = await rigOf();
-    await logWith(rig, {
-      says: { sideEffects: true },
-      isClosing: true,
-      answer: error('effect_in_doubt'),
-    });
+    const other = 'tests:refund';
+    const left = { says: { sideEffects: true }, isClosing: true, answer: error('effect_in_doubt') };
+    // With equal arguments, in their order, and one that was not left.
+    for (const [place, toolId] of [TOOL_ID, other, 'tests:mail'].entries())
+      await logWith(rig, { ...left, place, toolId });
     const request: ChildRequest = {
       ...{
         runId: 'run-child',
@@ -199,15 +206,20 @@ describe('architecture §5: of a later attempt of a branch', () => {
         harvest: [],
       },
       ...{ target: { workflowId: 'desk' }, cause: 'core.subWorkflow', startedBy: 'it' },
-      leftTools: [TOOL_ID],
+      leftTools: [TOOL_ID, other],
     };
     const { context } = rig;
     const sourceLength = (await headOf(stores, rig.runId)).nextSequence;
     const input = { context, requests: [request], sourceLength };
     await runActivity(rig, 'startChildren', { input });
-    expect(await stores.effects.ofRun(runRef(rig.runId))).toMatchObject([
-      { state: 'in-doubt', identity: { nodeId: 'n', visit: 1, toolId: TOOL_ID } },
-    ]);
+    const noted = await stores.effects.ofRun(runRef(rig.runId));
+    const toolOf = ({ identity }: (typeof noted)[number]) => identity.toolId;
+    expect(noted.toSorted((a, b) => toolOf(a).localeCompare(toolOf(b)))).toMatchObject(
+      [TOOL_ID, other].map((toolId) => ({
+        ...{ state: 'in-doubt', attempt: 0 },
+        identity: { nodeId: 'n', visit: 1, toolId, occurrence: 0 },
+      })),
+    );
   });
 
   // [I91]

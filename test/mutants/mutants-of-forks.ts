@@ -47,8 +47,8 @@ export const OF_FORKS: readonly Row[] = [
     91,
     [
       'activities/former-effects.ts',
-      '(nodeId !== context.nodeId && !hasLeftCalls)',
-      'nodeId !== context.nodeId',
+      '(nodeId !== here?.nodeId && !isOfWholeRun)',
+      'nodeId !== here?.nodeId',
     ],
     ['test/activities/former-effects.test.ts', 'for the sake of one'],
   ],
