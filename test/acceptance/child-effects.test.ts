@@ -4,18 +4,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import type { Tool } from '../../src/ports/tools.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { agentNode, definition, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { paced } from '../support/machine.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { PAY, payingTool } from '../support/paying-tool.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const CLERK = 'local.effects.clerk';
 const BOSS = 'local.effects.boss';
-const PAY = 'tests:pay';
 const retry = { maxAttempts: 2, initialDelayMs: 1 };
 /** Its agent has another one pay, then says nothing of use, and is asked once more. */
 const ASKED_TWICE = definition('asked-twice', [agentNode('boss', BOSS, { settings: { retry } })]);
@@ -28,24 +27,7 @@ const CUT = definition('cut', [
   }),
 ]);
 
-/** What was paid outside. */
-const paid: JsonValue[] = [];
-let behave: (signal: AbortSignal) => Promise<JsonValue>;
-const tool: Tool = {
-  toolId: PAY,
-  description: 'Pays.',
-  inputSchema: { type: 'object', properties: { amount: { type: 'number' } } },
-  outputSchema: { type: 'object' },
-  idempotent: false,
-  timeoutMs: paced(30_000),
-  transport: 'native',
-  safetyTier: 'write',
-  call: async (input, { signal }) => {
-    paid.push((input as JsonObject).amount ?? null);
-    return behave(signal);
-  },
-};
-
+const paying = payingTool(paced(30_000));
 let host: TestHost;
 let folder: string;
 beforeAll(async () => {
@@ -63,7 +45,7 @@ beforeAll(async () => {
   host = await startTestHost({
     fixturesDir: folder,
     builtIn: {
-      tools: [tool],
+      tools: [paying.tool],
       agents: [agent(CLERK, PAY), agent(BOSS, `agent:${CLERK}`)],
       scripts: {
         [CLERK]: {
@@ -84,7 +66,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 beforeEach(() => {
-  paid.length = 0;
+  paying.paid.length = 0;
 });
 
 const ended = ({ status }: { status: string }) =>
@@ -111,9 +93,9 @@ async function toEnd(workflowId: string) {
 
 describe('a child run that a later attempt starts in the place of another', () => {
   it('[I99] is told what that one’s call came to, and pays nothing', async () => {
-    behave = async () => ({ receipt: paid.length });
+    paying.behave = async () => ({ receipt: paying.paid.length });
     const { status, children } = await toEnd(ASKED_TWICE.id);
-    expect([status, paid]).toEqual(['failed', [10]]);
+    expect([status, paying.paid]).toEqual(['failed', [10]]);
     const outcomes = await Promise.all(
       children.map(async (child) => {
         const row = (await rowsOf(child)).find(({ type }) => type === 'agent.toolReturned');
@@ -124,12 +106,12 @@ describe('a child run that a later attempt starts in the place of another', () =
   });
 
   it('[I99] asks where that one was cut off while it paid', async () => {
-    behave = (signal) =>
+    paying.behave = (_amount, signal) =>
       new Promise((_, reject) =>
         signal.addEventListener('abort', () => reject(new Error('aborted'))),
       );
     const { status, children } = await toEnd(CUT.id);
-    expect([status, paid]).toEqual(['failed', [10]]);
+    expect([status, paying.paid]).toEqual(['failed', [10]]);
     const [, again = ''] = children;
     const asked = (await rowsOf(again)).filter(({ type }) => type === 'interrupt.requested');
     expect(asked.map(({ payload }) => JSON.parse(payload) as JsonObject)).toMatchObject([

@@ -4,16 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import type { Tool } from '../../src/ports/tools.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import { agentNode, definition } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
+import { PAY, payingTool } from '../support/paying-tool.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const AGENT = 'local.effects.payer';
-const PAY = 'tests:pay';
 /** Its agent pays, then says nothing of use, and is asked once more. */
 const WORKFLOW = definition(
   'paid-twice',
@@ -27,25 +26,7 @@ const WORKFLOW = definition(
   { variables: [{ name: 'amount', type: 'number', defaultValue: 10 }] },
 );
 
-/** What was paid outside. */
-const paid: JsonValue[] = [];
-let behave: (amount: JsonValue) => Promise<JsonValue>;
-const tool: Tool = {
-  toolId: PAY,
-  description: 'Pays.',
-  inputSchema: { type: 'object', properties: { amount: { type: 'number' } } },
-  outputSchema: { type: 'object' },
-  idempotent: false,
-  timeoutMs: 5_000,
-  transport: 'native',
-  safetyTier: 'write',
-  call: async (input) => {
-    const { amount = null } = input as JsonObject;
-    paid.push(amount);
-    return behave(amount);
-  },
-};
-
+const paying = payingTool(5_000);
 let host: TestHost;
 let folder: string;
 beforeAll(async () => {
@@ -54,7 +35,7 @@ beforeAll(async () => {
   host = await startTestHost({
     fixturesDir: folder,
     builtIn: {
-      tools: [tool],
+      tools: [paying.tool],
       agents: [
         {
           manifest: {
@@ -98,8 +79,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 beforeEach(() => {
-  paid.length = 0;
-  behave = async (amount) => ({ paid: amount });
+  paying.paid.length = 0;
+  paying.behave = async (amount) => ({ paid: amount });
 });
 
 const ended = ({ status }: { status: string }) =>
@@ -139,10 +120,10 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
   // [I91]
   it('the same call of a later attempt gets what the source was told, and nothing is performed', async () => {
     const { runId, retriedAt } = await source();
-    expect(paid).toEqual([10]);
+    expect(paying.paid).toEqual([10]);
     const forked = await branch(runId, retriedAt, {});
     expect((await host.waitFor(forked, asks)).status).toBe('failed');
-    expect(paid).toEqual([10]);
+    expect(paying.paid).toEqual([10]);
     expect(await returnsOf(forked)).toMatchObject([
       { status: 'ok', outcome: { paid: 10 } },
       { status: 'ok', outcome: { paid: 10 } },
@@ -158,15 +139,15 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
       status: 'waiting-approval',
       interrupt: { artifactType: 'effect-in-doubt' },
     });
-    expect(paid).toEqual([10]);
+    expect(paying.paid).toEqual([10]);
     await answer(forked, 'accept');
     expect((await host.waitFor(forked, ended)).status).toBe('failed');
-    expect(paid).toEqual([10, 11]);
+    expect(paying.paid).toEqual([10, 11]);
     await checkInvariants(host, forked);
   });
 
   it('a call whose end nobody knew goes to a human, though its tool could be asked by its key', async () => {
-    behave = () => Promise.reject(new Error('the connection broke'));
+    paying.behave = () => Promise.reject(new Error('the connection broke'));
     const runId = await host.startRun({ workflowId: WORKFLOW.id });
     await host.waitFor(runId, asks);
     await answer(runId, 'reject');
@@ -174,23 +155,23 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
     await host.waitFor(runId, asks);
     const rows = await rowsOf(runId);
     const retriedAt = rows.findIndex(({ type }) => type === 'node.retried');
-    expect(paid).toEqual([10]);
+    expect(paying.paid).toEqual([10]);
     const forked = await branch(runId, retriedAt, {});
     expect(await host.waitFor(forked, asks)).toMatchObject({
       status: 'waiting-approval',
       interrupt: { artifactType: 'effect-in-doubt' },
     });
-    expect(paid).toEqual([10]);
-    behave = async (amount) => ({ paid: amount });
+    expect(paying.paid).toEqual([10]);
+    paying.behave = async (amount) => ({ paid: amount });
     await answer(forked, 'accept');
     expect((await host.waitFor(forked, ended)).status).toBe('failed');
-    expect(paid).toEqual([10, 10]);
+    expect(paying.paid).toEqual([10, 10]);
     await answer(runId, 'reject');
     await host.waitFor(runId, ended);
   });
 
   it('the same call once more, behind one that a human left in doubt, goes to a human', async () => {
-    behave = () => Promise.reject(new Error('the connection broke'));
+    paying.behave = () => Promise.reject(new Error('the connection broke'));
     const runId = await host.startRun({ workflowId: WORKFLOW.id });
     await host.waitFor(runId, asks);
     await answer(runId, 'reject');
@@ -203,7 +184,7 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
       status: 'waiting-approval',
       interrupt: { artifactType: 'effect-in-doubt' },
     });
-    expect(paid).toEqual([10]);
+    expect(paying.paid).toEqual([10]);
     for (const open of [forked, runId])
       await host.api(`/v1/runs/${open}/cancel`, { body: {}, headers: {} });
   });

@@ -11,6 +11,7 @@ import { readSse, type Frame } from '../facade/sse-client.ts';
 import { payloadsIn } from '../support/children.ts';
 import { chain, definition, edge, node } from '../support/definitions.ts';
 import { patientClient, type PatientClient } from '../support/faults/client.ts';
+import { eventsOf } from '../support/faults/lanes.ts';
 import { type FaultSystem, type Half } from '../support/faults/system.ts';
 import { withFaultSystem } from '../support/faults/with-system.ts';
 import { TEST_API_KEY, until } from '../support/host.ts';
@@ -92,12 +93,6 @@ withFaultSystem(async (started) => {
   client = patientClient(facade.url);
 });
 
-async function eventsOf(runId: string): Promise<readonly RunEventDoc[]> {
-  const headers = { accept: 'application/json' };
-  const path = `/v1/runs/${runId}/events`;
-  return (await client.ask<{ events: RunEventDoc[] }>(path, { headers })).body.events;
-}
-
 interface SessionPage {
   readonly runs: readonly { runId: string; workflowId: string; status: string }[];
 }
@@ -150,7 +145,8 @@ it(
     });
     const { runId } = body;
     const session = followSession();
-    const dispatched = async () => payloadsIn(await eventsOf(runId), 'node.dispatched').length;
+    const dispatched = async () =>
+      payloadsIn(await eventsOf(client, runId), 'node.dispatched').length;
     await until(async () => (await dispatched()) > 0, 'the first batch is under way');
     await worker.kill();
     await worker.restart();
@@ -172,7 +168,7 @@ it(
     const runs = await runsOf();
     expect(runs).toHaveLength(CHILDREN + 1);
     const logs = new Map<string, readonly RunEventDoc[]>();
-    for (const run of runs) logs.set(run.runId, await eventsOf(run.runId));
+    for (const run of runs) logs.set(run.runId, await eventsOf(client, run.runId));
     for (const log of logs.values()) expectLawful(log);
     await checkInvariants(system, [...logs.keys()]);
     const ends = runs.map(({ workflowId, status }) => `${workflowId} ${status}`);
