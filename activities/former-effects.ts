@@ -9,7 +9,7 @@ import type { FormerEffect } from '../src/ports/effects.ts';
 import type { LogRow } from '../src/ports/log.ts';
 import type { Tool } from '../src/ports/tools.ts';
 import type { CallToolInput, StepContext } from './contract.ts';
-import { familyOf, isAskedAbout } from './perform-effect.ts';
+import { isAskedAbout, kinOf } from './perform-effect.ts';
 import type { ActivityPorts } from './ports.ts';
 import { heldOutcome } from './recorded-call.ts';
 import { writeJson } from './transcript.ts';
@@ -82,7 +82,7 @@ async function inherit(ports: ActivityPorts, sought: Sought, tool?: Tool): Promi
     const { toolId, attempt, callId, argsHash, occurrence, sideEffects } = call;
     const at = { nodeId: call.nodeId, visit: call.visit };
     const place = { tenant, runId, ...at, toolId, argsHash, occurrence };
-    const identity = { ...place, ...familyOf(context) };
+    const identity = { ...place, ...kinOf(context) };
     const told = answers.get(callId);
     const isBefore = here !== undefined && isHere(call) && attempt < here.attempt;
     const mayBeMade = isBefore || (sideEffects && !unsent.has(callId));

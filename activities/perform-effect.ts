@@ -154,14 +154,15 @@ export async function recallEffect(effect: KnownEffect): Promise<EffectResult | 
 function identityOf({ context, call }: CallToolInput): EffectIdentity {
   const { tenant, runId, nodeId, visit } = context;
   const { toolId, argsHash, occurrence } = call;
-  return { tenant, runId, nodeId, visit, toolId, argsHash, occurrence, ...familyOf(context) };
+  return { tenant, runId, nodeId, visit, toolId, argsHash, occurrence, ...kinOf(context) };
 }
 
-/** Of a child run: whose calls its own are held against. */
-export function familyOf({ header, runId }: StepContext): Pick<EffectIdentity, 'family'> {
-  const { correlationId: rootRunId } = header;
-  const series = seriesOf(header, runId);
-  return series === runId && rootRunId === runId ? {} : { family: { rootRunId, series } };
+/** Whose calls a run's own are held against. */
+export function kinOf({
+  header,
+  runId,
+}: StepContext): Pick<EffectIdentity, 'rootRunId' | 'series'> {
+  return { rootRunId: header.correlationId, series: seriesOf(header, runId) };
 }
 
 function claimEffect(

@@ -10,8 +10,9 @@ export interface EffectIdentity {
   readonly toolId: string;
   readonly argsHash: string;
   readonly occurrence: number;
-  /** Of a child run: the root of its family, and its series (childSeriesOf). */
-  readonly family?: { readonly rootRunId: string; readonly series: string };
+  /** Root of the run's family, and the run's series (seriesOf): both are the run itself where it is no child. */
+  readonly rootRunId: string;
+  readonly series: string;
 }
 
 export type EffectState =

@@ -20,6 +20,7 @@ import {
 } from './rig.ts';
 import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
+import { identityOf } from '../contract/given.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -172,21 +173,17 @@ describe('a call by the ledger (architecture §5)', () => {
     const counter = new Counter();
     const rig = await createRig(stores, { tools: [counter.tool()] });
     const { context, call: asked } = input(rig);
-    const identity = {
-      tenant: TENANT,
-      runId: rig.runId,
-      nodeId: 'n',
-      visit: context.visit,
-      toolId: asked.toolId,
-      argsHash: asked.argsHash,
-      occurrence: 0,
-    };
-    await stores.effects.claim(identity, 0, { idempotent: false, leaseMs: 60_000 });
+    const identity = (runId: string) =>
+      identityOf(runId, {
+        ...{ tenant: TENANT, visit: context.visit },
+        ...{ toolId: asked.toolId, argsHash: asked.argsHash },
+      });
+    await stores.effects.claim(identity(rig.runId), 0, { idempotent: false, leaseMs: 60_000 });
     const busy = await failureOf(call(rig, {}, 2));
     expect(busy).toMatchObject({ type: 'service_unavailable', nonRetryable: false });
     expect(Number(busy.nextRetryDelay)).toBeGreaterThan(10_000);
     const dead = await createRig(stores, { tools: [counter.tool()] });
-    await stores.effects.claim({ ...identity, runId: dead.runId }, 0, {
+    await stores.effects.claim(identity(dead.runId), 0, {
       idempotent: false,
       leaseMs: -1,
     });

@@ -17,7 +17,16 @@ import { startLeftCohorts } from '../../src/runs/cohorts.ts';
 import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { givenCohort } from '../contract/cohorts.ts';
-import { batchAfter, entry, headOf, newId, newRun, refTo, startedRun } from '../contract/given.ts';
+import {
+  batchAfter,
+  entry,
+  headOf,
+  identityOf,
+  newId,
+  newRun,
+  refTo,
+  startedRun,
+} from '../contract/given.ts';
 import { member } from '../contract/retention.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { patient } from '../support/machine.ts';
@@ -104,8 +113,7 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
 
   it('architecture §5 [I98] a run whose log is being made again has not ended: its calls wait', async () => {
     const runId = await startedRun(stores);
-    const call = { nodeId: 'n', visit: 1, toolId: 't', argsHash: 'h', occurrence: 0 };
-    const identity = { ...call, tenant: 'default', runId };
+    const identity = identityOf(runId);
     const claim = () =>
       stores.effects.claim(identity, 0, { idempotent: false, leaseMs: patient(60_000) });
     const heads = await db.query<{ head: string }>(

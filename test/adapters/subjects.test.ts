@@ -25,7 +25,16 @@ import { ringOf } from '../../src/rules/key-ring.ts';
 import { sealingKey, seal, unseal, newSecret } from '../../src/system/sealing.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
-import { batchAfter, entry, headOf, newClaim, newId, newRun, refTo } from '../contract/given.ts';
+import {
+  batchAfter,
+  entry,
+  headOf,
+  identityOf,
+  newClaim,
+  newId,
+  newRun,
+  refTo,
+} from '../contract/given.ts';
 
 import { databaseTwins, type DatabaseTwin } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
@@ -143,15 +152,7 @@ describe.each(DATABASES)('subjects on %s', (_name, open) => {
       ...{ kind: 'replay', response: { body: { said: 'x' } } },
     });
     const argsHash = 'a'.repeat(64);
-    const identity = {
-      tenant: TENANT,
-      runId: run.runId,
-      nodeId: 'n',
-      visit: 0,
-      toolId: 't',
-      argsHash,
-      occurrence: 0,
-    };
+    const identity = identityOf(run.runId, { tenant: TENANT, visit: 0, argsHash });
     const options = { idempotent: true, leaseMs: 60_000 };
     expect(await stores.effects.claim(identity, 0, options)).toMatchObject({ kind: 'perform' });
     expect(await stores.effects.claim(identity, 0, options)).toMatchObject({ kind: 'busy' });

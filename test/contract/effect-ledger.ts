@@ -8,7 +8,7 @@ import type {
 } from '../../src/ports/effects.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { GivenStores } from './given.ts';
-import { batchAfter, entry, headOf, newId, startedRun, refTo } from './given.ts';
+import { batchAfter, entry, headOf, identityOf, newId, startedRun, refTo } from './given.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const LEASE_MS = 60_000;
@@ -86,19 +86,6 @@ const STANDING = Object.entries(WAYS).flatMap(([place, row]) =>
     ([found, expected]) => [found as Found, place as Place, expected] as const,
   ),
 );
-
-function identityOf(runId: string, over: Partial<EffectIdentity> = {}): EffectIdentity {
-  return {
-    tenant: 'default',
-    runId,
-    nodeId: 'n',
-    visit: 1,
-    toolId: 't',
-    argsHash: 'h1',
-    occurrence: 0,
-    ...over,
-  };
-}
 
 /** Brings the effect into a state the way a worker would. */
 async function given(
@@ -323,7 +310,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       const rootRunId = await startedRun(stores());
       const member = async (name: string, over: Partial<EffectIdentity> = {}) =>
         identityOf(await startedRun(stores()), {
-          ...{ family: { rootRunId, series: `${rootRunId} ${name}` }, ...over },
+          ...{ rootRunId, series: `${rootRunId} ${name}`, ...over },
         });
       return {
         first: await member('a'),

@@ -3,6 +3,7 @@ import { subjectOf } from '../../src/rules/subject.ts';
 import { randomUUID } from 'node:crypto';
 import { deltaKey, eventIdOf } from '../../src/rules/ids.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
+import type { EffectIdentity } from '../../src/ports/effects.ts';
 import type { IdempotencyClaim } from '../../src/ports/idempotency.ts';
 import type { AppendBatch, Head, NewDelta, NewRow } from '../../src/ports/log.ts';
 import type { NewRun, RunRef, RunSummary } from '../../src/ports/runs.ts';
@@ -140,6 +141,15 @@ export async function headOf(stores: Stores, runId: string): Promise<Head> {
   const head = await stores.log.head(refTo(runId));
   if (!head) throw new Error(`no head of ${runId}`);
   return head;
+}
+
+/** Of an effect of a run that is no child. */
+export function identityOf(runId: string, over: Partial<EffectIdentity> = {}): EffectIdentity {
+  return {
+    ...{ tenant: 'default', runId, rootRunId: runId, series: runId },
+    ...{ nodeId: 'n', visit: 1, toolId: 't', argsHash: 'h1', occurrence: 0 },
+    ...over,
+  };
 }
 
 /** Appends until it stands: another appender may be faster. */

@@ -17,6 +17,7 @@ import {
   newRun,
   refTo,
   startedRun,
+  identityOf,
 } from './given.ts';
 import type { GivenStores } from './given.ts';
 
@@ -439,15 +440,7 @@ export function retentionContract(given: GivenStores, behind: () => Behind): voi
       );
       const archived = { holder: run, bytes: bytesOf(newId('raw')), isArchive: true } as const;
       expect(await code(stores.content.putAll([archived]))).toBe('run_not_found');
-      const identity = {
-        tenant: 'default',
-        runId: run.runId,
-        nodeId: 'n',
-        visit: 1,
-        toolId: 't',
-        argsHash: 'h',
-        occurrence: 0,
-      };
+      const identity = identityOf(run.runId);
       expect(await stores.effects.claim(identity, 1, { idempotent: true, leaseMs: 1 })).toEqual({
         kind: 'run-closed',
       });

@@ -57,13 +57,8 @@ interface EffectRecord {
 const COLUMNS = `effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence, attempt,
   state, idempotent, epoch, lease_until_ms, outcome_hash`;
 
-function familyOf({ family, runId }: EffectIdentity): Required<EffectIdentity>['family'] {
-  return family ?? { rootRunId: runId, series: runId };
-}
-
 function effectIdOf(identity: EffectIdentity): string {
-  const { tenant, nodeId, visit, toolId, argsHash, occurrence } = identity;
-  const { series } = familyOf(identity);
+  const { tenant, series, nodeId, visit, toolId, argsHash, occurrence } = identity;
   return `eff-${sha256Hex(canonicalJson([tenant, series, nodeId, visit, toolId, argsHash, occurrence]))}`;
 }
 
@@ -176,8 +171,8 @@ interface NewEffect {
 /** False: there is one by this identity. */
 async function insert(tx: Transaction, effect: NewEffect): Promise<boolean> {
   const { identity, attempt, state, idempotent, epoch, leaseMs, outcomeHash = null } = effect;
-  const { tenant, runId, nodeId, visit, toolId, argsHash, occurrence } = identity;
-  const { rootRunId, series } = familyOf(identity);
+  const { tenant, runId, rootRunId, series, nodeId, visit, toolId, argsHash, occurrence } =
+    identity;
   const named = [tenant, runId, rootRunId, series, nodeId, visit, toolId, argsHash, occurrence];
   const inserted = await tx.query(
     `INSERT INTO effects (effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence,
@@ -329,8 +324,7 @@ async function standsInTheWay(
   { identity, attempt, options }: Ask,
 ): Promise<Extract<EffectClaim, { kind: 'differs' | 'busy' }> | undefined> {
   if (options.isHarmless || options.force !== undefined) return undefined;
-  const { tenant, runId, toolId, nodeId, visit, argsHash } = identity;
-  const { rootRunId, series } = familyOf(identity);
+  const { tenant, runId, rootRunId, series, toolId, nodeId, visit, argsHash } = identity;
   const effectId = effectIdOf(identity);
   const [found] = await tx.query<Standing>(STANDING_SQL, [
     ...[tenant, rootRunId, toolId, series, nodeId, visit],
@@ -349,7 +343,7 @@ async function noteTold(tx: Transaction, identity: EffectIdentity): Promise<void
     `UPDATE effects SET is_told = true
      WHERE tenant_id = $1 AND root_run_id = $2 AND tool_id = $3 AND state IN ('in-doubt', 'claimed') AND ${IS_DOUBT}
        AND NOT is_told`,
-    [identity.tenant, familyOf(identity).rootRunId, identity.toolId],
+    [identity.tenant, identity.rootRunId, identity.toolId],
   );
 }
 
@@ -359,14 +353,13 @@ function effectOf(record: EffectRecord): EffectRow {
     identity: {
       tenant: record.tenant_id,
       runId: record.run_id,
+      rootRunId: record.root_run_id,
+      series: record.series,
       nodeId: record.node_id,
       visit: record.visit,
       toolId: record.tool_id,
       argsHash: record.args_hash,
       occurrence: record.occurrence,
-      ...(record.series === record.run_id
-        ? {}
-        : { family: { rootRunId: record.root_run_id, series: record.series } }),
     },
     attempt: record.attempt,
     state: record.state,
