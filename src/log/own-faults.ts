@@ -1,8 +1,8 @@
 // Runs that cannot be caught up though Temporal and the database answer others (architecture §3.4, I97): the damage of one
 // history, or below one log, looks like an outage. It is named; the run is tried again all the same.
 import { codeOf } from '../rules/errors.ts';
-import type { Logger } from '../ports/logger.ts';
 import type { RunRef } from '../ports/runs.ts';
+import { Outage, type OutageParts } from './outage.ts';
 
 /** Tries that fail so, one after the other, before it is the run's problem: a short outage may be over when it is asked about. */
 const NOTED_TRIES = 3;
@@ -16,22 +16,20 @@ export interface OwnFaults {
   passed(run: RunRef): void;
 }
 
-export interface OwnFaultsParts {
-  /** Rejects where Temporal or the database answers nobody. */
-  readonly answers: () => Promise<unknown>;
+export interface OwnFaultsParts extends OutageParts {
   readonly noteProblem: (run: RunRef, code: string) => Promise<void>;
-  readonly logger: Logger;
 }
 
 class CountedFaults implements OwnFaults {
   readonly #parts: OwnFaultsParts;
   /** By runId. */
   readonly #tries = new Map<string, number>();
+  readonly #outage: Outage;
   #asked: Promise<boolean> | undefined;
-  #isAway = false;
 
   constructor(parts: OwnFaultsParts) {
     this.#parts = parts;
+    this.#outage = new Outage(parts);
   }
 
   async isOwn(run: RunRef, error: unknown): Promise<boolean> {
@@ -49,17 +47,9 @@ class CountedFaults implements OwnFaults {
   }
 
   async #isThere(): Promise<boolean> {
-    try {
-      await this.#parts.answers();
-      this.#isAway = false;
-      return true;
-    } catch (error) {
-      // Once for an outage, however many runs wait for its end.
-      if (!this.#isAway)
-        this.#parts.logger.warn('runs are not caught up, trying again', { reason: String(error) });
-      this.#isAway = true;
-      return false;
-    }
+    const isThere = await this.#outage.isThere('runs are not caught up, trying again');
+    if (isThere) this.#outage.ended();
+    return isThere;
   }
 
   async #count(run: RunRef, error: unknown): Promise<void> {

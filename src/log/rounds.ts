@@ -2,7 +2,7 @@
 // cannot be read, decided or deleted is named and keeps none behind it waiting. What fails again and again has its turn
 // less often. Only where Temporal or the database answers nobody does a round end: what is left has its turn in the next.
 import { codeOf, type ErrorCode } from '../rules/errors.ts';
-import type { Logger } from '../ports/logger.ts';
+import { Outage, type OutageParts } from './outage.ts';
 import { Deadline } from '../system/time.ts';
 
 /** Things that are remembered as failing; of those above it, it is said once that there are more. */
@@ -29,13 +29,8 @@ export interface Rounds {
   turn(turn: Turn, work: () => Promise<unknown>): Promise<TurnOutcome>;
 }
 
-export interface RoundsParts {
-  readonly logger: Logger;
-  /**
-   * Rejects where one who is needed answers nobody: asked when a turn ended in service_unavailable, which may be its own
-   * affair.
-   */
-  readonly answers: () => Promise<unknown>;
+/** `answers` is asked when a turn ended in service_unavailable, which may be its own affair. */
+export interface RoundsParts extends OutageParts {
   /** Whoever gives out the things gives out those that failed less often: none is passed over. Default false. */
   readonly isPaced?: boolean;
 }
@@ -53,14 +48,15 @@ interface Failing {
 class TurnsByThemselves implements Rounds {
   readonly #parts: RoundsParts;
   readonly #failing = new Map<string, Failing>();
+  readonly #outage: Outage;
   #isFull = false;
-  #isAway = false;
   /** Turns that ended so, and turns in all. */
   #aways = 0;
   #turns = 0;
 
   constructor(parts: RoundsParts) {
     this.#parts = parts;
+    this.#outage = new Outage(parts);
   }
 
   async turn(turn: Turn, work: () => Promise<unknown>): Promise<TurnOutcome> {
@@ -74,28 +70,16 @@ class TurnsByThemselves implements Rounds {
       await work();
       this.#failing.delete(name);
       // A turn in which another one ended so says nothing.
-      if (this.#aways === aways) this.#isAway = false;
+      if (this.#aways === aways) this.#outage.ended();
       return { kind: 'done' };
     } catch (error) {
       const code = codeOf(error) ?? 'internal_error';
-      if (code === 'service_unavailable' && !(await this.#isThere(turn))) {
+      if (code === 'service_unavailable' && !(await this.#outage.isThere(turn.message))) {
         this.#aways++;
         return { kind: 'away' };
       }
       this.#note(turn, name, { code, reason: String(error) });
       return { kind: 'failed', error };
-    }
-  }
-
-  async #isThere({ message }: Turn): Promise<boolean> {
-    try {
-      await this.#parts.answers();
-      return true;
-    } catch (error) {
-      // Once for an outage, whatever has its turn then.
-      if (!this.#isAway) this.#parts.logger.warn(message, { reason: String(error) });
-      this.#isAway = true;
-      return false;
     }
   }
 

@@ -68,9 +68,7 @@ class WatermarkSweeper implements Sweeper {
   async #sweep(startedAtMs: number): Promise<void> {
     const { history } = this.#parts;
     const { projection } = this.#parts.stores;
-    const stored = (await projection.sweepWatermark()) ?? startedAtMs;
-    // One that is ahead of now would hide all that closes until then.
-    const watermark = stored - SWEEP_OVERLAP_MS <= Date.now() ? stored : startedAtMs;
+    const watermark = (await projection.sweepWatermark()) ?? startedAtMs;
     let since: number | undefined = watermark - SWEEP_OVERLAP_MS;
     for (let windows = 0; since !== undefined && windows < MAX_WINDOWS; windows++) {
       const { runIds, newestMs, moreAfterMs } = await history.closedSince(since);

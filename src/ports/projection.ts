@@ -33,6 +33,7 @@ export interface ProjectionStore {
   openRuns(after: string, limit: number): Promise<readonly RunRef[]>;
   /** Those of these runs whose log is not closed, whosever they are: Temporal names no tenant. */
   stillOpen(runIds: readonly string[]): Promise<readonly RunRef[]>;
+  /** Undefined, too, where it is far ahead of now: it would hide all that closes until then. */
   sweepWatermark(): Promise<number | undefined>;
   /** Goes forward alone; one that is more than a minute ahead of now is replaced. */
   setSweepWatermark(ms: number): Promise<void>;

@@ -102,6 +102,14 @@ describe('a run that alone gets no answer', () => {
     for (let tries = 0; tries < 9; tries++) expect(await own.isOwn(ref, error)).toBe(false);
     expect(noted).toEqual([]);
     expect(said).toHaveLength(2);
+    world.isAway = false;
+    expect(await own.isOwn(ref, error)).toBe(true);
+    world.isAway = true;
+    expect(await own.isOwn(ref, error)).toBe(false);
+    expect(said.slice(2)).toEqual([
+      'a run could not be caught up, trying again',
+      'runs are not caught up, trying again',
+    ]);
   });
 
   it('is named once where its row cannot be written', async () => {

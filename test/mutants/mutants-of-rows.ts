@@ -54,7 +54,7 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [ROUNDS, '&& !(await this.#isThere(turn))', ''],
+    [ROUNDS, '&& !(await this.#outage.isThere(turn.message))', ''],
     [OF_ROUNDS, 'ends the round only where one who is needed'],
   ],
   [97, [REAPER, ' && !isUnreadable(error.code);', ';'], [OF_REAPER, 'a key that is not to be had']],
@@ -214,9 +214,9 @@ export const OF_ROWS: readonly Row[] = [
   [
     97,
     [
-      'src/log/sweeper.ts',
-      'stored - SWEEP_OVERLAP_MS <= Date.now() ? stored : startedAtMs',
-      'stored',
+      'src/adapters/postgres/projection-store.ts',
+      "WHERE watermark_ms <= openwop_now_ms() + $1::bigint',",
+      "WHERE $1::bigint > 0',",
     ],
     ['test/log/sweeper.test.ts', 'a watermark that is ahead of now'],
   ],

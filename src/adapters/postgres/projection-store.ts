@@ -127,7 +127,8 @@ function progress(db: Db): Omit<ProjectionStore, 'onWatch' | keyof ReturnType<ty
     },
     async sweepWatermark() {
       const [row] = await db.query<{ watermark_ms: number }>(
-        'SELECT watermark_ms FROM sweep_progress',
+        'SELECT watermark_ms FROM sweep_progress WHERE watermark_ms <= openwop_now_ms() + $1::bigint',
+        [AHEAD_MS],
       );
       return row?.watermark_ms;
     },
