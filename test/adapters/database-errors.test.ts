@@ -1,7 +1,12 @@
 // What a database says, by whose affair it is (architecture §4.1): the values of one statement, or an outage of the server, its
 // schema or this host's rights there.
 import { describe, expect, it } from 'vitest';
-import { databaseError, isLockTimeout } from '../../src/adapters/postgres/db.ts';
+import {
+  databaseError,
+  eachByItself,
+  isLockTimeout,
+  type Queries,
+} from '../../src/adapters/postgres/db.ts';
 
 const said = (code: string, more: object = {}) =>
   databaseError(Object.assign(new Error(`secret value of ${code}`), { code, ...more }));
@@ -72,5 +77,33 @@ describe('[I98] an error of the database', () => {
   it('a lock that was waited for in vain is known', () => {
     expect(isLockTimeout(said('55P03'))).toBe(true);
     expect(isLockTimeout(said('57014'))).toBe(false);
+  });
+});
+
+describe('[I97] each has its turn by itself', () => {
+  const [lost, away] = [new Error('lost'), new Error('away')];
+  const withoutOdd = async (tried: number[], item: number): Promise<void> => {
+    tried.push(item);
+    if (item % 2 === 1) throw lost;
+  };
+  const answering = (query: () => Promise<never[]>) => ({ query }) as unknown as Queries;
+
+  it('whatever becomes of the others, and those that failed are named', async () => {
+    const tried: number[] = [];
+    const database = answering(async () => []);
+    const failed = await eachByItself(database, [1, 2, 3], (item) => withoutOdd(tried, item));
+    expect(tried).toEqual([1, 2, 3]);
+    expect(failed).toEqual([
+      { item: 1, error: lost },
+      { item: 3, error: lost },
+    ]);
+  });
+
+  it('until the database answers nobody: that is thrown', async () => {
+    const tried: number[] = [];
+    const database = answering(() => Promise.reject(away));
+    const each = eachByItself(database, [2, 1, 4], (item) => withoutOdd(tried, item));
+    await expect(each).rejects.toBe(away);
+    expect(tried).toEqual([2, 1]);
   });
 });

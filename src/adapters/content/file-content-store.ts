@@ -49,14 +49,13 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
         if (stored && hashOfBytes(stored) === hash) return;
         await mkdir(folder, { recursive: true, mode: 0o700 });
         const temporary = join(unfinished, randomUUID());
-        await writeSynced(temporary, bytes).catch(async (error: unknown) => {
+        try {
+          await writeSynced(temporary, bytes);
+          await replace(file, temporary);
+        } catch (error) {
           await rm(temporary, { force: true });
           throw error;
-        });
-        await replace(file, temporary).catch(async (error: unknown) => {
-          await rm(temporary, { force: true });
-          throw error;
-        });
+        }
         await syncFolder(folder);
       }),
     async get(tenant, hash) {

@@ -11,10 +11,9 @@ import {
   requireNeeds,
   shareNeeds,
   storeNeeded,
-  type ContentName,
   type NotedValue,
 } from './content-refs.ts';
-import type { Db } from './db.ts';
+import { eachByItself, type Db } from './db.ts';
 
 /** Where bytes are kept. */
 interface Bytes {
@@ -101,21 +100,14 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
         'SELECT tenant_id, hash FROM content_unused ORDER BY since_ms LIMIT $1 FOR UPDATE SKIP LOCKED',
         [limit],
       );
-      const failed: ContentName[] = [];
-      let reason = '';
-      for (const { tenant_id: tenant, hash } of listed)
-        await inTurn(`${tenant} ${hash}`, () => removeUnneeded({ db, files }, tenant, hash)).catch(
-          async (error: unknown) => {
-            failed.push({ tenant, hash });
-            reason = String(error);
-            // Where the database is away the others have no better luck.
-            await db.query('SELECT 1');
-          },
-        );
-      if (failed.length > 0) {
-        const [{ hash } = { hash: '' }] = failed;
+      const failed = await eachByItself(db, listed, ({ tenant_id: tenant, hash }) =>
+        inTurn(`${tenant} ${hash}`, () => removeUnneeded({ db, files }, tenant, hash)),
+      );
+      const [first] = failed;
+      if (first) {
+        const { item, error } = first;
         logger.warn('content that nobody needs cannot be removed, trying again later', {
-          ...{ values: failed.length, hash, reason },
+          ...{ values: failed.length, hash: item.hash, reason: String(error) },
         });
         // Behind all others: they are looked at first.
         await db.query(
@@ -126,7 +118,7 @@ function inFiles(db: Db, files: ContentFiles, logger: Logger): Bytes {
              FOR UPDATE OF content_unused SKIP LOCKED
            ) free
            WHERE u.tenant_id = free.tenant_id AND u.hash = free.hash`,
-          [namesOf(failed)],
+          [namesOf(failed.map(({ item }) => ({ tenant: item.tenant_id, hash: item.hash })))],
         );
       }
       return listed.length - failed.length;

@@ -113,11 +113,16 @@ const SAYS_OF_VALUE = /^(_bt_check_third_page|index_form_tuple)/;
 const RETRYABLE = /^(40001|40P01)$/;
 const LOCK_TIMEOUT = '55P03';
 
+/** Of an error of a driver. */
+function stateIn(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
+}
+
 /** The SQLSTATE that the server answered a statement with; undefined: it gave no answer. */
 export function sqlStateOf(error: unknown): string | undefined {
   if (error instanceof SqlError) return error.sqlState;
-  const { code } = (error instanceof HostError ? (error.cause ?? {}) : {}) as { code?: unknown };
-  return typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
+  return error instanceof HostError ? stateIn(error.cause) : undefined;
 }
 
 /** True when a statement was given up because a lock that it needs was not free within `lock_timeout`. */
@@ -138,8 +143,7 @@ export async function pastDeadlocks<Result>(work: () => Promise<Result>): Promis
 
 /** The database could not be asked, came to no end, or refuses for reasons of its own, which `details.sqlState` names. */
 export function unavailable(cause: unknown): HostError {
-  const { code } = (cause ?? {}) as { code?: unknown };
-  const sqlState = typeof code === 'string' && SQL_STATE.test(code) ? code : undefined;
+  const sqlState = stateIn(cause);
   const said = sqlState && { sqlState, reason: `The database answers with SQLSTATE ${sqlState}.` };
   return new HostError('service_unavailable', { part: 'database', ...said }, cause);
 }
@@ -150,15 +154,14 @@ export function unavailable(cause: unknown): HostError {
  */
 export function databaseError(error: unknown): Error {
   if (error instanceof HostError || error instanceof SqlError) return error;
-  const { code, message, constraint, routine } = error as {
-    code?: string;
+  const code = stateIn(error);
+  const { message, constraint, routine } = error as {
     message?: string;
     constraint?: string;
     routine?: string;
   };
   const isOfValues =
-    typeof code === 'string' &&
-    SQL_STATE.test(code) &&
+    code !== undefined &&
     (OF_VALUES.test(code) || (code === PROGRAM_LIMIT && SAYS_OF_VALUE.test(routine ?? '')));
   if (!isOfValues) return unavailable(error);
   if (UNTRANSLATABLE_CHARACTER.test(code)) {
@@ -169,6 +172,24 @@ export function databaseError(error: unknown): Error {
     );
   }
   return new SqlError(message ?? 'SQL error', code, { constraint, cause: error });
+}
+
+/**
+ * Each has its turn, whatever becomes of the others; returned are those that failed. Throws where the database answers nobody:
+ * the others have no better luck then.
+ */
+export async function eachByItself<Item>(
+  db: Queries,
+  items: readonly Item[],
+  work: (item: Item) => Promise<unknown>,
+): Promise<readonly { readonly item: Item; readonly error: unknown }[]> {
+  const failed: { readonly item: Item; readonly error: unknown }[] = [];
+  for (const item of items)
+    await work(item).catch(async (error: unknown) => {
+      failed.push({ item, error });
+      await db.query('SELECT 1');
+    });
+  return failed;
 }
 
 /** A row with this key is there already. */

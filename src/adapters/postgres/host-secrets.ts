@@ -8,9 +8,8 @@ import {
 } from 'node:crypto';
 import type { KeyRing } from '../../ports/keys.ts';
 import { HostError } from '../../rules/errors.ts';
-import { unreadableFor } from '../../rules/unreadable.ts';
 import { newSecret } from '../../system/sealing.ts';
-import type { Db } from './db.ts';
+import { eachByItself, type Db } from './db.ts';
 import { unwrapped, wrapped } from './subject-keys.ts';
 
 type Name = 'pseudonyms' | 'receipts';
@@ -89,22 +88,20 @@ export function hostSecrets(db: Db, ring: KeyRing) {
       };
     },
     /** How many it wrapped, and why it did not wrap others: one that does not open keeps no other. */
-    async rewrap(): Promise<{ readonly count: number; readonly faults: readonly unknown[] }> {
+    async rewrap(): Promise<{
+      readonly count: number;
+      readonly failed: readonly { readonly error: unknown }[];
+    }> {
       const rows = await db.query<{ name: Name; wrapped: string }>(
         'SELECT name, wrapped FROM host_secrets WHERE NOT starts_with(wrapped, $1)',
         [`${ring.current()?.id ?? ''}:`],
       );
-      const faults: unknown[] = [];
       let count = 0;
-      for (const { name: id, wrapped: before } of rows)
-        try {
-          const row = { table: 'host_secrets', column: 'name', id, before } as const;
-          count += await wrapAgain(placeOf(id), row);
-        } catch (error) {
-          if (!unreadableFor(error)) throw error;
-          faults.push(error);
-        }
-      return { count, faults };
+      const failed = await eachByItself(db, rows, async ({ name: id, wrapped: before }) => {
+        const row = { table: 'host_secrets', column: 'name', id, before } as const;
+        count += await wrapAgain(placeOf(id), row);
+      });
+      return { count, failed };
     },
   };
 }

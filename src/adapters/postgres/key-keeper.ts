@@ -7,6 +7,7 @@ import { isShared, keyToUse, missingKeys, type KeyView } from '../../rules/key-r
 import { fingerprint } from '../../system/sealing.ts';
 import { rest } from '../../system/time.ts';
 import type { Db } from './db.ts';
+import { deleteExpired } from './free-rows.ts';
 
 /** A process that did not announce itself for so long, in ms, is taken for dead. It does so BEATS times in that time. */
 export const ANNOUNCED_MS = 15_000;
@@ -138,10 +139,7 @@ class AnnouncedKeys implements KeyKeeper {
 
   /** Its own row is stored before the others' are read: of two that do so at once one at least sees the other. */
   async #announce(uses: string | undefined): Promise<KeyView> {
-    await this.#db.query(
-      `DELETE FROM process_keys WHERE holder IN (SELECT holder FROM process_keys
-         WHERE expires_at_ms <= openwop_now_ms() FOR UPDATE SKIP LOCKED)`,
-    );
+    await this.#db.query(deleteExpired('process_keys'));
     const [row] = await this.#db.query<{ for_ms: number }>(
       `INSERT INTO process_keys (holder, knows, uses, since_ms, expires_at_ms)
        VALUES ($1, $2, $3, openwop_now_ms(), openwop_now_ms() + $4::bigint)

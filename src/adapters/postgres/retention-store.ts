@@ -7,7 +7,7 @@ import type {
 } from '../../ports/retention.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import { endNeeds, shareNeeds } from './content-refs.ts';
-import type { Db } from './db.ts';
+import { eachByItself, type Db } from './db.ts';
 import { cleanRun } from './retention-clean.ts';
 import { expireFamily, FORK_NOTE_MS } from './retention-expire.ts';
 import { refOf } from './run-ref.ts';
@@ -171,15 +171,10 @@ async function forget(db: Db, keptMs: number, limit: number): Promise<number> {
        AND NOT EXISTS (SELECT FROM runs r WHERE r.run_id = f.run_id) ORDER BY noted_at_ms LIMIT $2`,
     [FORK_NOTE_MS, limit],
   );
-  const faults: unknown[] = [];
-  for (const { tenant_id, run_id } of notes)
-    await forgetNote(db, refOf(tenant_id, run_id), limit).catch(async (error: unknown) => {
-      faults.push(error);
-      // Where the database is away the others have no better luck.
-      await db.query('SELECT 1');
-    });
-  // Behind the others: one that cannot be forgotten keeps no other.
-  if (faults.length > 0) throw faults[0];
+  const [failed] = await eachByItself(db, notes, ({ tenant_id, run_id }) =>
+    forgetNote(db, refOf(tenant_id, run_id), limit),
+  );
+  if (failed) throw failed.error;
   return entries.length + notes.length;
 }
 

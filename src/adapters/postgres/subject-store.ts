@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import type { KeyRing } from '../../ports/keys.ts';
 import { HostError, invalid } from '../../rules/errors.ts';
-import { toldOr, unreadableFor } from '../../rules/unreadable.ts';
+import { toldOr } from '../../rules/unreadable.ts';
 import type {
   AskedErasure,
   BegunErasure,
@@ -20,7 +20,7 @@ import type {
 import { Recent } from '../../system/recent.ts';
 import { keyedDigest, newSecret } from '../../system/sealing.ts';
 import { Deadline } from '../../system/time.ts';
-import type { Db, Transaction } from './db.ts';
+import { eachByItself, type Db, type Transaction } from './db.ts';
 import { erasedLogs } from './erased-logs.ts';
 import { hostSecrets } from './host-secrets.ts';
 import { createKeyTable, XIDS_SO_FAR } from './key-table.ts';
@@ -359,24 +359,14 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
       [after, `${master.id}:`, limit],
     );
     after = rows.length < limit ? '' : (rows.at(-1)?.key_id ?? '');
-    const faults: unknown[] = [];
     let count = 0;
-    for (const { key_id: id, wrapped: before } of rows)
-      try {
-        count += await secrets.wrapAgain(placeOfKey(id), {
-          table: 'subject_keys',
-          column: 'key_id',
-          id,
-          before,
-        });
-      } catch (error) {
-        faults.push(error);
-        // Where the database is away the others have no better luck.
-        if (!unreadableFor(error)) await db.query('SELECT 1');
-      }
+    const failed = await eachByItself(db, rows, async ({ key_id: id, wrapped: before }) => {
+      const row = { table: 'subject_keys', column: 'key_id', id, before } as const;
+      count += await secrets.wrapAgain(placeOfKey(id), row);
+    });
     const ofHost = await secrets.rewrap();
-    faults.push(...ofHost.faults);
-    if (faults.length > 0) throw faults[0];
+    const [fault] = [...failed, ...ofHost.failed];
+    if (fault) throw fault.error;
     return count + ofHost.count;
   };
 }

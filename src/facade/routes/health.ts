@@ -118,13 +118,14 @@ async function readiness(
   { engine, stores, log, logger }: ReadinessParts,
   look: () => Promise<BuildsState | undefined>,
 ): Promise<Readiness> {
-  const [temporal, { database, sqlState }, problems, builds] = await Promise.all([
-    state(engine.ping()),
-    databaseState(stores.ping()),
+  const [temporal, database, problems, builds] = await Promise.all([
+    stateOf(engine.ping()),
+    stateOf(stores.ping()),
     within(PROBLEMS_LIMIT_MS, log.problems(NAMED_PROBLEMS), () => undefined).catch(() => undefined),
     within(BUILDS_LIMIT_MS, look(), () => undefined).catch(() => undefined),
   ]);
-  const known = { temporal, database, sqlState, builds };
+  const { sqlState } = database;
+  const known = { temporal: temporal.state, database: database.state, sqlState, builds };
   if (!problems) return { ...known, projection: 'unknown' };
   if (problems.length > 0) logger.debug('projection stopped', { problems });
   // Run ids are tenant data: the public report counts by code, the log names the runs.
@@ -150,25 +151,16 @@ async function buildsOf({ deployments, logger }: ReadinessParts): Promise<Builds
   };
 }
 
-async function databaseState(
+/** `sqlState`: with which the database refuses. */
+async function stateOf(
   answer: Promise<void>,
-): Promise<Pick<Readiness, 'database' | 'sqlState'>> {
-  let refusal: Readiness['sqlState'];
-  const database = await state(
-    answer.catch((error: unknown) => {
-      const { sqlState } = (error as Partial<HostError>).details ?? {};
-      if (typeof sqlState === 'string') refusal = sqlState;
-      throw error;
-    }),
-  );
-  return { database, sqlState: refusal };
-}
-
-async function state(answer: Promise<void>): Promise<string> {
+): Promise<{ readonly state: string; readonly sqlState?: string }> {
   try {
     await answer;
-    return 'ok';
+    return { state: 'ok' };
   } catch (error) {
-    return codeOf(error) ?? 'internal_error';
+    const state = codeOf(error) ?? 'internal_error';
+    const { sqlState } = (error as Partial<HostError>).details ?? {};
+    return typeof sqlState === 'string' ? { state, sqlState } : { state };
   }
 }
