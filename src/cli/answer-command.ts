@@ -9,6 +9,7 @@ import { printable } from '../words/printable.js';
 import { headOf, outcomeSchemaOf, questionsOf, type OpenQuestion } from '../words/question.ts';
 import { CALLED, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, EXIT, usageFault } from './faults.ts';
+import { eachOnce } from './input-values.ts';
 import { jsonOf } from './json-argument.ts';
 import { nothingSent, openPrompt, type Prompt } from './prompt.ts';
 import { commandLines, questionHead, subjectLines } from './question-lines.ts';
@@ -169,19 +170,16 @@ const HINTS: Readonly<Record<FillIn, string>> = {
 
 function answersOf(data: JsonObject, given: readonly string[]): Readonly<Record<string, string>> {
   const ids = questionsOf(data).map(({ id }) => id);
-  const answers = new Map<string, string>();
-  for (const text of given) {
+  const answers = eachOnce('--answer', given, (text) => {
     const at = text.indexOf('=');
     const id = text.slice(0, Math.max(at, 0));
     if (!ids.includes(id))
       throw usageFault(
         `--answer is id=text, with one of the ids ${ids.join(', ')}. Nothing was sent.`,
       );
-    const name = `answer.${id}`;
-    if (answers.has(name)) throw usageFault(`--answer has "${id}" twice. Nothing was sent.`);
-    answers.set(name, text.slice(at + 1));
-  }
-  return Object.fromEntries(answers);
+    return [id, text.slice(at + 1)];
+  });
+  return Object.fromEntries(Object.entries(answers).map(([id, text]) => [`answer.${id}`, text]));
 }
 
 /** With the person at the terminal: which question, which answer, what it does, and a last word. */

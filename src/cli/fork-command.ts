@@ -6,7 +6,7 @@ import { printable, printableJson } from '../words/printable.js';
 import { CALLED, collect, freshKey, type Cli, type JsonFlag } from './cli.ts';
 import { CliFault, usageFault } from './faults.ts';
 import { followRun } from './follow.ts';
-import { inputsOf } from './input-values.ts';
+import { eachOnce, inputsOf } from './input-values.ts';
 import { jsonOf } from './json-argument.ts';
 import { command, numberTo } from './run-commands.ts';
 import { getRun, namedRun, runPath } from './run-reads.ts';
@@ -136,8 +136,8 @@ export function agentsOf({
   prompt = [],
   agentVersion = [],
 }: Pick<ForkFlags, 'prompt' | 'agentVersion'>): RunForkOverlay['agents'] {
-  const prompts = Object.fromEntries(prompt.map(promptOf));
-  const versions = Object.fromEntries(agentVersion.map(versionOf));
+  const prompts = eachOnce('--prompt', prompt, promptOf);
+  const versions = eachOnce('--agent-version', agentVersion, versionOf);
   const names = [...new Set([...Object.keys(prompts), ...Object.keys(versions)])];
   if (names.length === 0) return undefined;
   return Object.fromEntries(names.map((name) => [name, { ...versions[name], ...prompts[name] }]));

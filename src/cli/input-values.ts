@@ -10,13 +10,22 @@ type Variable = Pick<WorkflowVariable, 'name' | 'type'>;
 
 /** `k=v` by the type of k, `k:=json` as it is. Throws CliFault for one that is not known or does not fit. */
 export function inputsOf(given: readonly string[], declared: readonly Variable[]): JsonObject {
-  const inputs = new Map<string, JsonValue>();
+  return eachOnce('--input', given, (text) => inputOf(text, declared));
+}
+
+/** The names and values of a flag that may be given again. Throws CliFault for a name that is given twice. */
+export function eachOnce<Value>(
+  flag: string,
+  given: readonly string[],
+  pairOf: (text: string) => readonly [string, Value],
+): Record<string, Value> {
+  const values = new Map<string, Value>();
   for (const text of given) {
-    const [name, value] = inputOf(text, declared);
-    if (inputs.has(name)) throw usageFault(`--input has "${name}" twice. Nothing was sent.`);
-    inputs.set(name, value);
+    const [name, value] = pairOf(text);
+    if (values.has(name)) throw usageFault(`${flag} has "${name}" twice. Nothing was sent.`);
+    values.set(name, value);
   }
-  return Object.fromEntries(inputs);
+  return Object.fromEntries(values);
 }
 
 function inputOf(text: string, declared: readonly Variable[]): readonly [string, JsonValue] {

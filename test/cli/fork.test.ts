@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusal, scriptedHost, type ScriptedHost } from './scripted-host.ts';
+import { ROOT } from '../support/root.ts';
 
 const FORK = 'POST /v1/runs/run-a:fork';
 const MADE = {
@@ -79,6 +80,25 @@ describe('openwop fork', () => {
       'a version of nobody',
       ['fork', 'run-a', '--from', '0', '--agent-version', '2'],
       'agent=version',
+    ],
+    [
+      'two versions of one agent',
+      ['fork', 'run-a', '--from', '0', '--agent-version', 'a=2', '--agent-version', 'a=3'],
+      '--agent-version has "a" twice. Nothing was sent.',
+    ],
+    [
+      'two prompts of one agent',
+      [
+        'fork',
+        'run-a',
+        '--from',
+        '0',
+        '--prompt',
+        `a=${ROOT}README.md`,
+        '--prompt',
+        `a=${ROOT}README.md`,
+      ],
+      '--prompt has "a" twice. Nothing was sent.',
     ],
     ['a file that is none', ['fork', 'run-a', '--from', '0', '--prompt', 'a=/none/x'], 'ENOENT'],
     ['an answer that is no JSON', ['fork', 'run-a', '--from', '1', '--answer', '{'], 'is not JSON'],
