@@ -6,6 +6,7 @@ import type {
   WorkflowEdge,
   WorkflowNode,
 } from '../../schemas/types.generated.ts';
+import { pointerSegment } from './json.ts';
 
 export type TriggerRule = NonNullable<WorkflowEdge['triggerRule']>;
 const DEFAULT_TRIGGER_RULE: TriggerRule = 'all_success';
@@ -31,11 +32,6 @@ export interface DefinitionGraph {
 export interface GraphFault {
   readonly pointer: string;
   readonly message: string;
-}
-
-/** Segment of a JSON pointer. */
-export function pointerSegment(name: string | number): string {
-  return String(name).replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 /**

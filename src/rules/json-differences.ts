@@ -1,5 +1,5 @@
 // Where two JSON values differ, by JSON pointers (RFC 6901): members of objects by name, items of lists by place.
-import { isJsonObject, type JsonValue } from './json.ts';
+import { isJsonObject, type JsonValue, pointerSegment } from './json.ts';
 
 export interface JsonDifference {
   /** Of the value; '' is the whole. */
@@ -20,7 +20,8 @@ export function jsonDifferences(
   const compare = (pointer: string, [one, other]: Pair): void => {
     if (found.length >= limit || one === other) return;
     const pairs = pairsOf(one, other);
-    if (pairs) for (const [name, pair] of pairs) compare(`${pointer}/${escaped(name)}`, pair);
+    if (pairs)
+      for (const [name, pair] of pairs) compare(`${pointer}/${pointerSegment(name)}`, pair);
     else
       found.push({
         pointer,
@@ -41,8 +42,4 @@ function pairsOf(one: Pair[0], other: Pair[1]): [string, Pair][] | undefined {
   const [left, right] = [new Map(Object.entries(one)), new Map(Object.entries(other))];
   const names = new Set([...left.keys(), ...right.keys()]);
   return [...names].map((name) => [name, [left.get(name), right.get(name)]]);
-}
-
-function escaped(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -2,7 +2,7 @@
 // written, or refused with its place (architecture §10, I103): a number that is written otherwise once a double has held
 // it would be shown, logged and sent as another one, and a member named `__proto__` is kept by one reader and dropped by
 // the next. Pure.
-import type { JsonValue } from './json.ts';
+import { type JsonValue, pointerSegment } from './json.ts';
 
 export interface JsonFault {
   /** JSON pointer (RFC 6901); '' is the whole. */
@@ -209,7 +209,7 @@ function pointerTo(open: readonly Walked[]): string {
 
 function pointerOf(names: readonly string[]): string {
   return names
-    .map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    .map((name) => `/${pointerSegment(name)}`)
     .join('')
     .slice(0, MAX_POINTER);
 }

@@ -9,6 +9,11 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Segment of a JSON pointer (RFC 6901). */
+export function pointerSegment(name: string | number): string {
+  return String(name).replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
 /** RFC 8785 canonical text: keys in UTF-16 code-unit order, no white space, undefined members left out. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value))

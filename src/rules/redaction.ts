@@ -1,8 +1,7 @@
 // Keeps secrets out of everything that is stored or shown (SR-1): known secrets by value, unknown ones by
 // the shape of common credentials. The stream form holds back a tail, so that no secret straddles two deltas
 // (architecture §3.5). All patterns run in linear time.
-import { pointerSegment } from './definition-graph.ts';
-import type { JsonValue } from './json.ts';
+import { type JsonValue, pointerSegment } from './json.ts';
 
 /** Shorter values are no secrets: replacing them would deface ordinary text. */
 export const MIN_SECRET_LENGTH = 8;

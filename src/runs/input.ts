@@ -2,9 +2,8 @@
 // filled from defaults and inputs, known secrets taken out.
 import { randomInt } from 'node:crypto';
 import { AGENT_NODE_TYPE, isTestDefinition, type Capability } from '../rules/capabilities.ts';
-import { pointerSegment } from '../rules/definition-graph.ts';
 import { HostError, invalid } from '../rules/errors.ts';
-import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { jsonBytes, type JsonObject, type JsonValue, pointerSegment } from '../rules/json.ts';
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { MAX_HANDOFF_AGENTS, successorsOf } from '../rules/handoffs.ts';

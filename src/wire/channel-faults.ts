@@ -2,9 +2,8 @@
 // (channels-and-reducers.md). Which channel a node reads or writes stands in the definition: an access that is denied is
 // known before anything runs.
 import { channelOf, channelRules, entryOf, foldWrite, mayUse } from '../rules/channels.ts';
-import { pointerSegment } from '../rules/definition-graph.ts';
 import { codeOf } from '../rules/errors.ts';
-import type { JsonValue } from '../rules/json.ts';
+import { type JsonValue, pointerSegment } from '../rules/json.ts';
 import { isReducer, type ReducerName } from '../rules/reducers.ts';
 import type {
   ChannelDeclaration,

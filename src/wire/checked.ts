@@ -1,8 +1,8 @@
 // How validators answer: a value that is valid, or what is wrong with it and where (JSON pointers, RFC 6901). Messages
 // name fields and rules, never the values found there: a value may be a secret.
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { pointerSegment } from '../rules/definition-graph.ts';
 import { invalid } from '../rules/errors.ts';
+import { pointerSegment } from '../rules/json.ts';
 
 export interface Fault {
   /** JSON pointer into the checked value; '' is the whole. */

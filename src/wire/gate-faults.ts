@@ -2,11 +2,12 @@
 // interrupt-profiles.md §quorum; RFC 0051): no answer without a known effect, no rule about people whom this host cannot
 // tell apart, and nothing that has no effect here.
 import { gateFieldsOf, isTestDefinition } from '../rules/capabilities.ts';
-import { graphOf, pointerSegment } from '../rules/definition-graph.ts';
+import { graphOf } from '../rules/definition-graph.ts';
 import { actionFaults, offeredActions } from '../rules/gate-actions.ts';
 import type { ApprovalGateConfig, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import type { DefinitionFault } from './load-definition.ts';
 import { validate } from './validators.ts';
+import { pointerSegment } from '../rules/json.ts';
 
 /** Fields that every gate may have. */
 const FIELDS = ['title', 'description', 'actions', 'timeoutMs'] as const;

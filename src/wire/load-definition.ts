@@ -2,9 +2,9 @@
 // graph, node types, configs, conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired
 // or filled in.
 import { isTestDefinition, LACKING, REASONS, TEST_NODE_TYPES } from '../rules/capabilities.ts';
-import { graphFaults, pointerSegment } from '../rules/definition-graph.ts';
+import { graphFaults } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
-import { jsonBytes, type JsonObject } from '../rules/json.ts';
+import { jsonBytes, type JsonObject, pointerSegment } from '../rules/json.ts';
 import { DEFINITION_BYTES } from '../rules/limits.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import { channelFaults } from './channel-faults.ts';

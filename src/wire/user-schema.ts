@@ -4,10 +4,9 @@
 import { Ajv, type AnySchemaObject, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { sha256Hex } from '../rules/ids.ts';
-import { canonicalJson, isJsonObject, jsonBytes } from '../rules/json.ts';
+import { canonicalJson, isJsonObject, jsonBytes, pointerSegment } from '../rules/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
-import { pointerSegment } from '../rules/definition-graph.ts';
 import {
   beginWork,
   chargeNames,
