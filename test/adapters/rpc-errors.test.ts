@@ -2,8 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { GRPC, toHostError } from '../../src/adapters/temporal/rpc.ts';
 
-const error = (code: number, details = 'said'): Error =>
-  Object.assign(new Error(details), { code, details, metadata: { get: () => [] } });
+const error = (code: number, details = 'said', failures: readonly string[] = []): Error =>
+  Object.assign(new Error(details), {
+    ...{ code, details },
+    metadata: { get: () => failures.map((name) => Buffer.from(name)) },
+  });
 const [UNKNOWN, ABORTED, INTERNAL, DATA_LOSS] = [2, 10, 13, 15];
 
 describe('a call that failed', () => {
@@ -16,6 +19,14 @@ describe('a call that failed', () => {
       expect(toHostError(error(code))).toMatchObject({ code: 'service_unavailable' });
     },
   );
+
+  it('[I98] because the run was not ready may be answered otherwise, also where the client wraps it', () => {
+    const name = 'type.googleapis.com/temporal.api.errordetails.v1.WorkflowNotReadyFailure';
+    const refused = error(GRPC.FAILED_PRECONDITION, 'unexpected workflow task failure', [name]);
+    const wrapped = new Error('Workflow Update failed', { cause: refused });
+    for (const one of [refused, wrapped])
+      expect(toHostError(one)).toMatchObject({ code: 'service_unavailable' });
+  });
 
   it('says where this host is not let in', () => {
     const { reason } = (toHostError(error(GRPC.UNAUTHENTICATED)) as { details: object })

@@ -272,4 +272,9 @@ export const OF_ROWS: readonly Row[] = [
     ['src/adapters/temporal/rpc.ts', 'if (REFUSALS.has(grpcCode))', 'if (true)'],
     ['test/adapters/rpc-errors.test.ts', 'may be answered otherwise'],
   ],
+  [
+    98,
+    ['src/adapters/temporal/rpc.ts', 'hasFailure(error, NOT_READY)', 'false'],
+    ['test/adapters/rpc-errors.test.ts', 'because the run was not ready'],
+  ],
 ];

@@ -65,16 +65,28 @@ export interface Limits {
   readonly signal?: AbortSignal;
 }
 
-/** The gRPC status in an error or in its causes, else undefined. */
-export function grpcStatus(error: unknown): { code: number; details: string } | undefined {
+/** What gRPC made of it, in an error or in its causes. */
+function serviceErrorIn(error: unknown) {
   for (
     let at: unknown = error, depth = 0;
     at instanceof Error && depth < 5;
     at = at.cause, depth++
   ) {
-    if (isGrpcServiceError(at)) return { code: at.code, details: at.details };
+    if (isGrpcServiceError(at)) return at;
   }
   return undefined;
+}
+
+/** The gRPC status in an error or in its causes, else undefined. */
+export function grpcStatus(error: unknown): { code: number; details: string } | undefined {
+  const found = serviceErrorIn(error);
+  return found && { code: found.code, details: found.details };
+}
+
+/** The server's answer holds a failure of this name. */
+function hasFailure(error: unknown, name: string): boolean {
+  const details = serviceErrorIn(error)?.metadata.get('grpc-status-details-bin') ?? [];
+  return details.some((one) => String(one).includes(name));
 }
 
 /** What gRPC on either side says of a message above its limit; the same code also means that a rate is exceeded. */
@@ -191,10 +203,11 @@ const NAMESPACE_UNKNOWN = 'NamespaceNotFoundFailure';
 export function isNamespaceUnknown(error: unknown): boolean {
   // What the client makes of it, without its cause.
   if (error instanceof NamespaceNotFoundError) return true;
-  if (!isGrpcServiceError(error) || grpcStatus(error)?.code !== GRPC.NOT_FOUND) return false;
-  const details = error.metadata.get('grpc-status-details-bin');
-  return details.some((one) => String(one).includes(NAMESPACE_UNKNOWN));
+  return grpcStatus(error)?.code === GRPC.NOT_FOUND && hasFailure(error, NAMESPACE_UNKNOWN);
 }
+
+/** What the server's answer holds when the run cannot take the call now: its workflow task failed, or took too long. */
+const NOT_READY = 'WorkflowNotReadyFailure';
 
 /** What a server says no to: asked again as it is, it says so again. */
 const REFUSALS: ReadonlySet<number> = new Set([
@@ -220,6 +233,10 @@ export function toHostError(error: unknown): unknown {
     return new HostError('payload_too_large', { reason }, error);
   }
   const { code: grpcCode } = status;
+  if (grpcCode === GRPC.FAILED_PRECONDITION && hasFailure(error, NOT_READY)) {
+    const reason = 'The run cannot take this now.';
+    return new HostError('service_unavailable', { reason }, error);
+  }
   if (REFUSALS.has(grpcCode)) return new HostError('internal_error', { grpcCode }, error);
   if (isAway(error)) return new HostError('service_unavailable', undefined, error);
   const isLocked = grpcCode === GRPC.PERMISSION_DENIED || grpcCode === GRPC.UNAUTHENTICATED;
