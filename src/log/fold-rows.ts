@@ -29,6 +29,8 @@ export interface OpenInterrupt {
   readonly attemptSinceMs?: number;
   /** The question's own. */
   readonly deadlineMs?: number;
+  /** The log does not say yet what is asked: a fork's record may end just here. */
+  readonly isUntold?: true;
 }
 
 export interface Cost {
@@ -151,11 +153,14 @@ function raise(before: FoldedRun, row: FoldableRow): FoldedRun {
     kind: text(payload.kind) as InterruptKind,
     key: text(payload.key),
     data: {},
+    isUntold: true,
     requestedAtMs: countedMs(run, row),
     ...(since === undefined ? {} : { attemptSinceMs: since }),
   };
   return { ...run, interrupts: [...run.interrupts, interrupt] };
 }
+
+const told = ({ isUntold: _, ...open }: OpenInterrupt): OpenInterrupt => open;
 
 /** What is asked carries no id (its payload is closed): node and key say of which interrupt. */
 function describe(run: FoldedRun, row: FoldableRow): FoldedRun {
@@ -166,7 +171,7 @@ function describe(run: FoldedRun, row: FoldableRow): FoldedRun {
   const found = run.interrupts[at];
   if (!found) return run;
   const described: OpenInterrupt = {
-    ...found,
+    ...told(found),
     data: objectOr(payload.data, {}),
     ...(isJsonObject(payload.resumeSchema) ? { resumeSchema: payload.resumeSchema } : {}),
     ...(typeof payload.timeoutMs === 'number'

@@ -72,7 +72,7 @@ function channelsOf(definition: Pick<WorkflowDefinition, 'channels'> | undefined
   );
 }
 
-/** What waits for an answer, oldest first. */
+/** What waits for an answer, oldest first; also what the log does not tell yet. */
 export function openInterrupts(snapshot: JsonValue): readonly OpenInterrupt[] {
   return foldedRun(snapshot).interrupts;
 }
@@ -100,13 +100,14 @@ export function stillAsked<Open extends { readonly deadlineMs?: number }>(
   return open.filter(({ deadlineMs = Infinity }) => deadlineMs > endMs);
 }
 
-/** Each with the question's own deadline, its node's or the run's, whichever is first. */
+/** Each that the log tells, with the question's own deadline, its node's or the run's, whichever is first. */
 function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[] {
   const { startedAtMs, interrupts, clock } = foldedRun(snapshot);
   const beganMs = clock?.beganMs ?? startedAtMs;
   const runEndsMs =
     beganMs === undefined ? Infinity : countedFromMs(input, beganMs) + durationLimitMs(input);
-  return interrupts.map((open) => {
+  const told = interrupts.filter(({ isUntold }) => !isUntold);
+  return told.map((open) => {
     const { nodeId, requestedAtMs, deadlineMs = Infinity, attemptSinceMs = Infinity } = open;
     const node = input.definition.nodes.find(({ id }) => id === nodeId);
     const { timeoutMs = Infinity } = (node?.settings ?? {}) as NodeSettings;

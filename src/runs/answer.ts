@@ -60,6 +60,7 @@ export async function answerInterrupt(
     answer.interruptId === undefined ? binding.bind(interruptId) : undefined;
   const { head, stale } = await deps.log.fresh(row);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
+  if (open?.isUntold) throw untold();
   const fault = open && faultOf(value, open.resumeSchema);
   if (stale && !head.closed) {
     // No ground to decide on, but what the sender saw: when the retry comes, the next question may be open.
@@ -85,6 +86,7 @@ export async function requireOpen(
 ): Promise<OpenInterrupt> {
   const head = await requireFreshHead(deps, run);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
+  if (open?.isUntold) throw untold();
   if (!open) throw overError(await fateOf(deps.log, run, meant), null);
   return open;
 }
@@ -107,6 +109,15 @@ export async function answerOpen(
   const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, principalOf(resolvedBy), bodyDigest]))}`;
   const question = { row, nodeId, interruptId, resumeSchema, value, resolvedBy };
   return send(deps, question, { updateId, bodyDigest });
+}
+
+const schemaDigestOf = (schema: JsonObject | undefined): string =>
+  digestOf(canonicalJson(schema ?? {}));
+
+/** It is open, and what the sender could have seen of it is not what the run asks. */
+function untold(): HostError {
+  const reason = 'The log does not tell yet what is asked. Read the question again.';
+  return new HostError('service_unavailable', { reason });
 }
 
 function isMeant(interrupt: Required<Meant>, { nodeId, interruptId }: Meant): boolean {
@@ -132,7 +143,7 @@ async function send(
     nodeId,
     interruptId,
     value,
-    schemaDigest: digestOf(canonicalJson(resumeSchema ?? {})),
+    schemaDigest: schemaDigestOf(resumeSchema),
     bodyDigest,
     resolvedBy,
   };
@@ -142,7 +153,9 @@ async function send(
     const { code: refusal } = error as HostError;
     if (refusal !== 'run_state_conflict' && refusal !== 'interrupt_already_resolved') throw error;
     // It was over when the message came: the log tells how.
-    await requireFreshHead(deps, row);
+    const { snapshot } = await requireFreshHead(deps, row);
+    const open = openInterrupts(snapshot).find((one) => one.interruptId === interruptId);
+    if (open && schemaDigestOf(open.resumeSchema) !== message.schemaDigest) throw untold();
     throw overError(await fateOf(deps.log, row, message), value, error);
   }
 }

@@ -1,7 +1,14 @@
 // The fold from rows to a run's snapshot (run-snapshot.schema.json).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import { fold, foldedRun, openInterrupts, snapshotOf } from '../../src/log/fold.ts';
+import {
+  askedInterrupts,
+  fold,
+  foldedRun,
+  openInterrupts,
+  snapshotOf,
+  summaryOf,
+} from '../../src/log/fold.ts';
 import type { Head, LogRow } from '../../src/ports/log.ts';
 import { runRow } from '../support/log-parts.ts';
 
@@ -307,6 +314,13 @@ describe('run-snapshot.schema.json: the wire form', () => {
     expect(ended).not.toHaveProperty('currentNodeId');
     expect(ended.completedAt).toBe(new Date(1_002).toISOString());
     expect(ended.endedAt).toBe(ended.completedAt);
+  });
+
+  it('a question that the log does not tell yet is asked of nobody', () => {
+    const head = headWith(fold(null, rowsOf([suspended])), 'waiting-approval');
+    expect(snapshot([suspended], 'waiting-approval')).not.toHaveProperty('interrupt');
+    expect(askedInterrupts(head, runRow('r'))).toEqual([]);
+    expect(summaryOf(head.snapshot, runRow('r'))).toMatchObject({ waits: [] });
   });
 
   it('run-snapshot.schema.json: a question whose time ended while the run is paused is asked no more', () => {

@@ -1,5 +1,6 @@
 // Which question an answer reaches (architecture §4): the one that it names, else the oldest that is open at the node.
 import { describe, expect, test } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
@@ -19,13 +20,24 @@ interface Sent {
 type Deps = Parameters<typeof answerInterrupt>[0];
 const ROW = runRef('r') as Parameters<typeof answerInterrupt>[1]['row'];
 
+const row = (type: string, key: string, payload: object) => ({
+  ...{ runId: 'r', sequence: 0, eventId: `evt-${key}-${type}`, key, type },
+  ...{ nodeId: 'gate', timestampMs: 1, payload: JSON.stringify(payload) },
+});
+const suspended = (id: string) =>
+  row('node.suspended', id, { nodeId: 'gate', interruptId: id, kind: 'approval', key: id });
+const requested = (id: string, more: object = {}) =>
+  row('interrupt.requested', id, { kind: 'approval', key: id, data: {}, ...more });
+
 /** A run whose node asked these, in this order, and waits for all of them; and what goes to it. */
 function asking(open: readonly string[]): { readonly deps: Deps; readonly sent: Sent[] } {
-  const rows = open.map((id, sequence) => ({
-    ...{ runId: 'r', sequence, eventId: `evt-${id}`, key: id, type: 'node.suspended' },
-    ...{ nodeId: 'gate', timestampMs: sequence },
-    payload: JSON.stringify({ nodeId: 'gate', interruptId: id, kind: 'approval', key: id }),
-  }));
+  return waiting(open.flatMap((id) => [suspended(id), requested(id)]));
+}
+
+function waiting(rows: readonly ReturnType<typeof row>[]): {
+  readonly deps: Deps;
+  readonly sent: Sent[];
+} {
   const head = { snapshot: fold(null, rows), closed: false };
   const sent: Sent[] = [];
   const deps = {
@@ -62,6 +74,35 @@ async function sentTo(open: readonly string[], interruptId?: string): Promise<Se
 test("the node's address answers the oldest of several that are open, whatever their ids are", async () => {
   expect(await sentTo(['int-9', 'int-1', 'int-5'])).toMatchObject({ interruptId: 'int-9' });
 });
+
+test('one that the log does not tell yet is answered later, and nothing is sent', async () => {
+  const { deps, sent } = waiting([suspended('int-1')]);
+  for (const interruptId of [undefined, 'int-1'])
+    await expect(answer(deps, {}, interruptId)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+  expect(sent).toEqual([]);
+});
+
+test.each([
+  ['service_unavailable', { resumeSchema: { type: 'object', required: [] } }],
+  ['interrupt_gone', {}],
+])(
+  'where the run refuses it and the log says that it is open: %s, asked with %j',
+  async (code, more) => {
+    const before = waiting([suspended('int-1'), requested('int-1')]).deps;
+    const { deps } = waiting([suspended('int-1'), requested('int-1', more)]);
+    let reads = 0;
+    const log = {
+      fresh: (run: never) => (++reads > 1 ? deps : before).log.fresh(run),
+      async *questions() {
+        yield [suspended('int-1')];
+      },
+    };
+    const engine = { send: () => Promise.reject(new HostError('interrupt_already_resolved')) };
+    await expect(answer({ ...deps, log, engine } as never, {})).rejects.toMatchObject({ code });
+  },
+);
 
 test('one that is named is answered, though an older one is open', async () => {
   expect(await sentTo(['int-9', 'int-1'], 'int-1')).toMatchObject({ interruptId: 'int-1' });
