@@ -4,7 +4,7 @@ import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { LogRow } from '../ports/log.ts';
-import type { RunRef } from '../ports/runs.ts';
+import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { RunLog } from './deps.ts';
 import { header, text, type Parameter } from './parameters.ts';
 
@@ -82,16 +82,29 @@ function isAnswer(payload: string): boolean {
   return !isToolChannel((JSON.parse(payload) as JsonObject).channel);
 }
 
-/** Sequence that the client has already, by a sequence or an eventId of this run; -1 for none. */
+/**
+ * Sequence that the client has already, by a sequence or an eventId of this run; -1 for none. A log that was made again may
+ * have had other events at the same sequences: from where they differ the client gets them all.
+ */
 export async function resumePoint(
   text: string | undefined,
-  run: RunRef,
+  run: RunRow,
   log: Pick<RunLog, 'sequenceOf'>,
 ): Promise<number> {
   if (text === undefined) return -1;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  const sequence = /^[\x21-\x7e]{1,128}$/.test(text) ? await log.sequenceOf(run, text) : undefined;
+  const sequence = await sequenceSeen(text, run, log);
+  const { retoldFrom } = run;
+  if (retoldFrom !== undefined) return Math.min(sequence ?? Infinity, retoldFrom - 1);
   if (sequence === undefined)
     throw invalid('Last-Event-ID', 'is neither a sequence nor an eventId of this run');
   return sequence;
+}
+
+async function sequenceSeen(
+  text: string,
+  run: RunRef,
+  log: Pick<RunLog, 'sequenceOf'>,
+): Promise<number | undefined> {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  return /^[\x21-\x7e]{1,128}$/.test(text) ? log.sequenceOf(run, text) : undefined;
 }

@@ -1,32 +1,22 @@
 // Brings one run's log up to its history (architecture §3.2): read behind the stored cursor, translate, append. Any
 // process, any number at once: an append behind another cursor is refused as stale, and this goes on from where it
 // stands.
-import { expandDeltas } from '../rules/deltas.ts';
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { MAY_WAIT } from '../rules/status.ts';
-import type { HistoryPage, HistoryReader } from '../ports/history.ts';
-import type { Head, NewRow } from '../ports/log.ts';
+import type { Head } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { Stores } from '../ports/stores.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { readCutOff } from './cut-off.ts';
 import { fold, needsDefinition, summaryOf } from './fold.ts';
+import { readPage, type LogParts, type Position } from './pages.ts';
+import { beforeClosings } from './places.ts';
+import { rebuild, retell } from './rebuild.ts';
 
 /** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
 const MAX_PAGES = 10_000;
 /** How long a read parks for something that a hint announced, in ms. Bounds the stop of a process, too. */
 const PARK_MS = 2_000;
-
-/** Stands in place of an archive's hash when Temporal had forgotten the segment before it was archived. */
-export const LOST_ARCHIVE = 'lost';
-
-export interface LogParts {
-  readonly stores: Stores;
-  readonly history: HistoryReader;
-  readonly logger: Logger;
-}
 
 /** What a hint promises: the segment's history will be longer than `historyLength` events. */
 export interface Goal {
@@ -68,46 +58,6 @@ function isReached(head: Head, goal: Goal | undefined): boolean {
   );
 }
 
-/**
- * One segment's whole history from the archive, as a last page. Throws HostError history_missing, and history_undecodable
- * where the archive is not what was put there: to ask again does not mend it.
- */
-async function archivedPage(
-  { stores, history }: LogParts,
-  { run, temporalRunId: wanted }: Position,
-  cause: unknown,
-): Promise<HistoryPage> {
-  const segments = await stores.segments.ofRun(run);
-  const found = segments.find(({ temporalRunId }) => temporalRunId === wanted);
-  if (!found?.archive || found.archive === LOST_ARCHIVE) throw cause;
-  const bytes = await stores.content.get(run.tenant, found.archive).catch((error: unknown) => {
-    if (codeOf(error) !== 'content_missing') throw error;
-    const reason = 'Its archive is damaged, or not there.';
-    throw new HostError('history_undecodable', { reason }, error);
-  });
-  return { events: await history.decode(bytes), token: '', atTail: true };
-}
-
-export interface Position {
-  readonly run: RunRef;
-  readonly temporalRunId: string;
-  readonly token: string;
-}
-
-/** A page from Temporal, or from the archive once Temporal has forgotten the segment. */
-export async function readPage(
-  parts: LogParts,
-  at: Position,
-  waitMs: number,
-): Promise<HistoryPage> {
-  try {
-    return await parts.history.page(at.run.runId, at.temporalRunId, at.token, waitMs);
-  } catch (error) {
-    if (codeOf(error) !== 'history_missing') throw error;
-    return archivedPage(parts, at, error);
-  }
-}
-
 interface Read {
   readonly translated?: Translation;
   readonly token: string;
@@ -137,22 +87,18 @@ async function readAndTranslate(
   };
 }
 
-/** Recorded deltas go along: the store skips those that it has, and a missing one is a fault that must show. */
-function rowsOf(runId: string, { entries, deltas }: Translation): NewRow[] {
-  const recorded = deltas.flatMap((recording) => expandDeltas(runId, recording));
-  return [...entries, ...recorded.map(({ sequence: _, ...row }) => ({ runId, ...row }))];
-}
-
 async function append(
-  { stores }: LogParts,
+  parts: LogParts,
   head: Head,
   read: Read & { run: RunRef; translated: Translation; temporalRunId: string },
 ): Promise<Head> {
+  const { stores } = parts;
   const { run, translated, token, temporalRunId, seenSequence } = read;
   const { next, state, status, closed, closedBlocks, segment } = translated;
   const index = next === undefined ? segment : segment - 1;
   // Nothing can be open in the other statuses: the run's input, which may be large, is read for none of them.
-  const rows = rowsOf(head.runId, translated);
+  // Recorded deltas go along: the store skips those that it has.
+  const rows = beforeClosings(head.runId, translated.entries, translated.deltas);
   const row =
     MAY_WAIT.has(status) || needsDefinition(rows)
       ? await stores.runs.find(run.tenant, run.runId)
@@ -174,7 +120,22 @@ async function append(
     fold: (snapshot: JsonValue, appended) => fold(snapshot, appended, row?.input.definition),
     summary: (snapshot) => summaryOf(snapshot, row),
   });
+  if (outcome.kind === 'lost') return withoutLost(parts, run);
   return outcome.head;
+}
+
+/** The database has lost streamed text that it had confirmed, and history has it. */
+async function withoutLost(parts: LogParts, run: RunRef): Promise<Head> {
+  const reason =
+    'The database has lost streamed text of this run. Its log is made again from history.';
+  parts.logger.warn(reason, { runId: run.runId });
+  try {
+    return (await rebuild(parts, run)).head;
+  } catch (error) {
+    // Streamed text that no history has yet would be lost, or goes by places that are lost.
+    if (codeOf(error) !== 'run_state_conflict') throw error;
+    return (await retell(parts, run)).head;
+  }
 }
 
 async function segmentOf(

@@ -5,7 +5,7 @@
 import { codeOf } from '../rules/errors.ts';
 import type { NewContent } from '../ports/content.ts';
 import type { ArchivedSegment, ClosedSegment } from '../ports/history.ts';
-import { LOST_ARCHIVE, type LogParts } from './advance.ts';
+import { LOST_ARCHIVE, type LogParts } from './pages.ts';
 
 /** Segments claimed at once, and how long in ms before a claim whose process died, or failed, may be taken again. */
 const GROUP_SEGMENTS = 32;

@@ -3,7 +3,7 @@
 // rests.
 import type { Logger } from '../ports/logger.ts';
 import { archiveClosed } from './archive.ts';
-import type { LogParts } from './advance.ts';
+import type { LogParts } from './pages.ts';
 import { Bell, Deadline, rest } from '../system/time.ts';
 
 /** A process without hints for so long, in ms, is idle. */

@@ -4,9 +4,11 @@
 // read and written.
 import { readDelta } from '../rules/deltas.ts';
 import { cutOffItem, type OpenItem } from '../rules/endings.ts';
+import { blockOfKey } from '../rules/ids.ts';
 import type { LogRow, LogStore } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import type { Translation } from '../translate/translate.ts';
+import { expanded } from './places.ts';
 
 type DeltaRow = Pick<LogRow, 'type' | 'nodeId' | 'payload'>;
 
@@ -27,6 +29,18 @@ export function cutOffItems(blocks: ReadonlyMap<string, readonly DeltaRow[]>): O
     .flatMap((activityId) => itemOf(activityId, blocks.get(activityId) ?? []) ?? []);
 }
 
+/** Deltas of several streams, by their activity. */
+export function blocksOf(deltas: readonly LogRow[]): Map<string, LogRow[]> {
+  const blocks = new Map<string, LogRow[]>();
+  for (const delta of deltas) {
+    const activityId = blockOfKey(delta.key) ?? '';
+    const block = blocks.get(activityId) ?? [];
+    block.push(delta);
+    blocks.set(activityId, block);
+  }
+  return blocks;
+}
+
 export interface CutOff {
   readonly openBlocks: readonly OpenItem[];
   /** Where the log ended before it was read. */
@@ -37,13 +51,15 @@ export interface CutOff {
 export async function readCutOff(
   log: LogStore,
   run: RunRef,
-  { cutOff = [], closedBlocks }: Translation,
+  { cutOff = [], closedBlocks, deltas }: Translation,
 ): Promise<CutOff> {
+  const recorded = blocksOf(expanded(run.runId, deltas));
   const tail = await log.tail(run);
   const open = (await log.openBlocks(run)).filter((id) => !closedBlocks.includes(id));
   const blocks = new Map<string, readonly LogRow[]>();
   for (const activityId of new Set([...open, ...cutOff])) {
-    blocks.set(activityId, await log.storedDeltas(run, activityId));
+    const rows = recorded.get(activityId) ?? (await log.storedDeltas(run, activityId));
+    blocks.set(activityId, rows);
   }
   return { openBlocks: cutOffItems(blocks), nextSequence: tail?.nextSequence ?? 0 };
 }

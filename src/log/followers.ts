@@ -83,6 +83,13 @@ class Channel {
     return tail.closed && tail.nextSequence - 1 <= position;
   }
 
+  /** Another row stands at the position now, or none. Throws HostError run_not_found, and service_unavailable: who follows asks again. */
+  async begunAgain(position: number): Promise<never> {
+    await this.isOver(position);
+    const reason = 'The log of the run was made again.';
+    throw new HostError('service_unavailable', { reason, runId: this.run.runId });
+  }
+
   /** Resolves when something changed since `version`, or on abort. */
   changed(version: number, signal: AbortSignal): Promise<void> {
     return this.version === version ? this.#waiters.wait(signal) : Promise.resolve();
@@ -108,17 +115,19 @@ class RunFollowers implements Followers {
     const channel = this.#join(run);
     channel.followers += 1;
     try {
-      let position = after;
+      let seen: LogRow | undefined;
       while (!signal.aborted) {
         const { version } = channel;
-        const rows = await channel.read(position);
+        const found = await channel.read(seen ? seen.sequence - 1 : after);
+        if (seen && found[0]?.eventId !== seen.eventId) await channel.begunAgain(seen.sequence);
+        const rows = seen ? found.slice(1) : found;
         const last = rows.at(-1);
         if (last) {
-          position = last.sequence;
+          seen = last;
           yield rows;
           if (isTerminalEvent(last.type)) return;
-        } else if (await channel.isOver(position)) return;
-        if (rows.length < READ_ROWS) await channel.changed(version, signal);
+        } else if (await channel.isOver(seen?.sequence ?? after)) return;
+        if (found.length < READ_ROWS) await channel.changed(version, signal);
       }
     } finally {
       this.#leave(channel);

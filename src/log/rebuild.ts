@@ -2,21 +2,28 @@
 // Every recorded delta takes the sequence it had; the entries fill the free numbers in order; times are clamped as the
 // append clamps them. What only the log knows, deltas that the end of a run cut off, is kept; a rebuild that would lose
 // a row is refused.
-import { clampTimestamps } from '../rules/clamp.ts';
-import { expandDeltas } from '../rules/deltas.ts';
+//
+// Where the database has lost rows that it had confirmed, recorded sequences may not fit any more. Such a log is told again,
+// once and for ever (`retoldFrom`): each recorded delta stands before what closes its stream, and from then on the run's streams are
+// shown when they are recorded.
 import type { OpenItem } from '../rules/endings.ts';
 import { HostError } from '../rules/errors.ts';
 import { blockOfKey } from '../rules/ids.ts';
-import type { RecordedDeltas } from '../rules/journal.ts';
 import type { JsonValue } from '../rules/json.ts';
-import type { Head, HistoryCursor, LogRow, LogStore, NewRow } from '../ports/log.ts';
+import type { Head, HistoryCursor, LogRow, LogStore } from '../ports/log.ts';
 import type { RunRef, RunRow, RunSummary } from '../ports/runs.ts';
 import type { ErasedRun } from '../ports/subjects.ts';
-import { historyEventIdOf, translate, type LogEntry } from '../translate/translate.ts';
-import { readPage, type LogParts } from './advance.ts';
-import { cutOffItems } from './cut-off.ts';
+import {
+  historyEventIdOf,
+  translate,
+  type LogEntry,
+  type PlacedDeltas,
+} from '../translate/translate.ts';
+import { readPage, type LogParts } from './pages.ts';
+import { blocksOf, cutOffItems } from './cut-off.ts';
 import { restoreErased } from './erased.ts';
 import { fold, summaryOf } from './fold.ts';
+import { asRecorded, asStreamed, expanded } from './places.ts';
 import { readRows } from './rows.ts';
 import { startFailedLog } from './start-failed.ts';
 
@@ -26,9 +33,9 @@ const MAX_TRIES = 3;
 const MAX_PAGES = 10_000;
 const RUNS_PER_PAGE = 100;
 
-interface Retold {
+interface Told {
   readonly entries: LogEntry[];
-  readonly deltas: RecordedDeltas[];
+  readonly deltas: PlacedDeltas[];
   /** Temporal run ids, in order. */
   readonly segments: string[];
   readonly cursor: HistoryCursor;
@@ -39,16 +46,16 @@ interface Retold {
   readonly cutOff?: readonly string[];
 }
 
-/** The whole history of a run, told anew. */
-async function retell(
+/** The whole history of a run, as its log tells it. */
+async function tell(
   parts: LogParts,
   run: RunRow,
   { temporalRunId, openBlocks }: { temporalRunId: string; openBlocks?: readonly OpenItem[] },
-): Promise<Retold> {
+): Promise<Told> {
   const { runId } = run;
   const translateVersion = run.input.translateVersion;
   const entries: LogEntry[] = [];
-  const deltas: RecordedDeltas[] = [];
+  const deltas: PlacedDeltas[] = [];
   const segments = [temporalRunId];
   let cursor: HistoryCursor = { temporalRunId, historyEventId: 0, token: '' };
   let state: JsonValue = null;
@@ -60,8 +67,10 @@ async function retell(
     if (events.length === 0)
       return { entries, deltas, segments, cursor, state, status, closed: false };
     const told = translate(events, state, { runId, translateVersion, openBlocks });
+    const before = entries.length;
+    for (const recorded of told.deltas)
+      deltas.push({ ...recorded, entriesBefore: before + recorded.entriesBefore });
     for (const entry of told.entries) entries.push(entry);
-    for (const recorded of told.deltas) deltas.push(recorded);
     ({ state, status } = told);
     cursor =
       told.next === undefined
@@ -78,40 +87,6 @@ async function retell(
   throw new HostError('internal_error', { reason: `history of run ${runId} has no end` });
 }
 
-/** Each once: a stream that was sealed may be recorded by its own result as well. */
-function expanded(runId: string, recorded: readonly RecordedDeltas[]): LogRow[] {
-  const deltas = recorded
-    .flatMap((recording) => expandDeltas(runId, recording))
-    .map((delta) => ({ runId, ...delta }));
-  return [...new Map(deltas.map((delta) => [delta.key, delta])).values()];
-}
-
-/** Entries and deltas, which have their sequences, in their one order. Throws HostError internal_error at a gap. */
-export function interleave(
-  runId: string,
-  entries: readonly NewRow[],
-  { recorded, kept = [] }: { recorded: readonly RecordedDeltas[]; kept?: readonly LogRow[] },
-): LogRow[] {
-  const deltas = new Map(
-    [...kept, ...expanded(runId, recorded)].map((delta) => [delta.sequence, delta] as const),
-  );
-  const rows: LogRow[] = [];
-  const total = entries.length + deltas.size;
-  let taken = 0;
-  for (let sequence = 0; sequence < total; sequence++) {
-    const row = deltas.get(sequence) ?? entries[taken++];
-    if (!row) {
-      throw new HostError('internal_error', { reason: `run ${runId} has no row for ${sequence}` });
-    }
-    rows.push({ ...row, sequence });
-  }
-  const times = clampTimestamps(
-    0,
-    rows.map(({ timestampMs }) => timestampMs),
-  );
-  return rows.map((row, at) => ({ ...row, timestampMs: times[at] ?? row.timestampMs }));
-}
-
 async function firstSegment({ stores }: LogParts, run: RunRow): Promise<string> {
   const segments = await stores.segments.ofRun(run);
   return segments.find(({ index }) => index === 0)?.temporalRunId ?? run.temporalRunId ?? '';
@@ -123,22 +98,11 @@ async function storedRows(log: LogStore, run: RunRef): Promise<LogRow[]> {
   return rows;
 }
 
-function byBlock(deltas: readonly LogRow[]): Map<string, LogRow[]> {
-  const blocks = new Map<string, LogRow[]>();
-  for (const delta of deltas) {
-    const activityId = blockOfKey(delta.key) ?? '';
-    const block = blocks.get(activityId) ?? [];
-    block.push(delta);
-    blocks.set(activityId, block);
-  }
-  return blocks;
-}
-
 /** Deltas in the log that no result and no seal records; those that a fork began with are entries. */
 function unrecorded(
   runId: string,
   stored: readonly LogRow[],
-  { deltas, entries }: Pick<Retold, 'deltas' | 'entries'>,
+  { deltas, entries }: Pick<Told, 'deltas' | 'entries'>,
 ): LogRow[] {
   const known = new Set([...expanded(runId, deltas), ...entries].map(({ key }) => key));
   return stored.filter(({ key }) => blockOfKey(key) !== undefined && !known.has(key));
@@ -147,11 +111,11 @@ function unrecorded(
 /** What the log held of streams that were cut off, as the live path saw it when it told the ending. */
 function cutOffBlocks(
   runId: string,
-  told: Retold,
+  told: Told,
   kept: readonly LogRow[],
 ): ReadonlyMap<string, readonly LogRow[]> {
-  const recorded = byBlock(expanded(runId, told.deltas));
-  const blocks = byBlock(kept);
+  const recorded = blocksOf(expanded(runId, told.deltas));
+  const blocks = blocksOf(kept);
   for (const activityId of told.cutOff ?? []) {
     const rows = recorded.get(activityId);
     if (rows) blocks.set(activityId, rows);
@@ -167,6 +131,8 @@ export interface Rebuilt {
 interface Retraced extends Rebuilt {
   /** Temporal run ids, in order. */
   readonly segments: readonly string[];
+  /** Activities whose streams are recorded. */
+  readonly closedBlocks: readonly string[];
   /** The stored head, and rows that it has and the history does not tell. */
   readonly seen: Head | undefined;
   readonly lost: readonly LogRow[];
@@ -175,7 +141,11 @@ interface Retraced extends Rebuilt {
 }
 
 /** What `rebuild` would store, without storing it. Throws HostError run_not_found, history_missing and more. */
-export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promise<Retraced> {
+export async function retrace(
+  parts: LogParts,
+  { tenant, runId }: RunRef,
+  how: { readonly isRetold?: boolean } = {},
+): Promise<Retraced> {
   const { log } = parts.stores;
   const run = await parts.stores.runs.find(tenant, runId);
   if (!run) throw new HostError('run_not_found', { runId });
@@ -185,26 +155,48 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
       const seen = await log.head(run);
       const failed = startFailedLog(run, run.startFailure);
       const summary = summaryOf(failed.head.snapshot, run);
-      return { ...failed, segments: [], seen, lost: [], summary };
+      return { ...failed, segments: [], closedBlocks: [], seen, lost: [], summary };
     }
     throw new HostError('history_missing', { runId });
   }
-  let told = await retell(parts, run, { temporalRunId });
+  const isRetold = how.isRetold === true || run.retoldFrom !== undefined;
+  let told = await tell(parts, run, { temporalRunId });
   const seen = await log.head(run);
   const stored = await storedRows(log, run);
   // While the run goes on, a result may still record them.
-  const kept = told.closed ? unrecorded(runId, stored, told) : [];
+  const kept = told.closed && !isRetold ? unrecorded(runId, stored, told) : [];
   if (told.cutOff) {
     const openBlocks = cutOffItems(cutOffBlocks(runId, told, kept));
-    told = await retell(parts, run, { temporalRunId, openBlocks });
+    told = await tell(parts, run, { temporalRunId, openBlocks });
   }
-  const { entries, deltas, cursor, state, status, closed } = told;
-  const rows = interleave(runId, entries, { recorded: deltas, kept });
-  const eventIds = new Set(rows.map(({ eventId }) => eventId));
-  const head: Head = {
-    runId,
-    tenant: run.tenant,
-    ...cursor,
+  const { entries, deltas } = told;
+  const rows = isRetold
+    ? asRecorded(runId, entries, deltas)
+    : asStreamed(runId, entries, { recorded: deltas, kept });
+  const known = rows ?? [...entries, ...expanded(runId, deltas)];
+  const eventIds = new Set(known.map(({ eventId }) => eventId));
+  const lost = stored.filter(
+    ({ key, eventId }) => !eventIds.has(eventId) && !(isRetold && blockOfKey(key) !== undefined),
+  );
+  if (!rows)
+    return lost.length > 0 ? conflict(runId, STREAMING) : retrace(parts, run, { isRetold: true });
+  const head = headOf(run, told, rows);
+  const moved = stored.find(({ sequence, eventId }) => rows[sequence]?.eventId !== eventId);
+  // After what is stored there were events that nobody knows.
+  const { retoldFrom: before = stored.length } = run;
+  const retoldFrom = Math.min(moved?.sequence ?? before, before);
+  return {
+    head: isRetold ? { ...head, retoldFrom } : head,
+    rows,
+    ...{ segments: told.segments, closedBlocks: deltas.map(({ activityId }) => activityId) },
+    ...{ seen, lost, summary: summaryOf(head.snapshot, run) },
+  };
+}
+
+function headOf(run: RunRow, told: Told, rows: readonly LogRow[]): Head {
+  const { cursor, state, status, closed } = told;
+  return {
+    ...{ runId: run.runId, tenant: run.tenant, ...cursor },
     nextSequence: rows.length,
     lastTimestampMs: rows.at(-1)?.timestampMs ?? 0,
     status,
@@ -212,15 +204,6 @@ export async function retrace(parts: LogParts, { tenant, runId }: RunRef): Promi
     translateVersion: run.input.translateVersion,
     translateState: state,
     snapshot: fold(null, rows, run.input.definition),
-  };
-  const lost = stored.filter(({ eventId }) => !eventIds.has(eventId));
-  return {
-    head,
-    rows,
-    segments: told.segments,
-    seen,
-    lost,
-    summary: summaryOf(head.snapshot, run),
   };
 }
 
@@ -239,28 +222,46 @@ async function recordSegments(
 const STREAMING = 'The run is streaming: rebuild it later.';
 const WOULD_LOSE = 'The log holds what the history does not tell: a rebuild would lose it.';
 
+function conflict(runId: string, reason: string): never {
+  throw new HostError('run_state_conflict', { reason, runId });
+}
+
 /**
  * Replaces rows and head of a run by what its history says. Throws HostError run_state_conflict while a delta block is
  * open (try again when the run's stream has ended) and when the log has rows that would be lost; run_not_found,
  * history_missing, history_undecodable, key_unavailable.
  */
 export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
-  const { log, subjects } = parts.stores;
-  const erased = await subjects.erasedRun(run);
-  if (erased) return rebuildErased(parts, run, erased);
+  const erased = await parts.stores.subjects.erasedRun(run);
+  return erased ? rebuildErased(parts, run, erased) : restoreAs(parts, run, {});
+}
+
+/**
+ * As `rebuild`, with each recorded delta before what closes its stream: for a log that has lost rows. What is streamed now is
+ * left out of the log, and shown when it is recorded. Throws HostError run_state_conflict when something else would be lost.
+ */
+export async function retell(parts: LogParts, run: RunRef): Promise<Rebuilt> {
+  return restoreAs(parts, run, { isRetold: true });
+}
+
+async function restoreAs(
+  parts: LogParts,
+  run: RunRef,
+  how: { readonly isRetold?: boolean },
+): Promise<Rebuilt> {
+  const { log } = parts.stores;
   let reason = STREAMING;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
-    const open = await log.openBlocks(run);
-    if (open.length > 0) break;
-    const { head, rows, segments, seen, lost, summary } = await retrace(parts, run);
+    const { segments, lost, ...told } = await retrace(parts, run, how);
+    const { head, rows, seen } = told;
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
     else {
       // First: once the head is closed nobody would look for what a process that died here had not recorded.
       await recordSegments(parts, run, { segments, head });
-      if (await log.restore(run, { head, rows, summary }, seen)) return { head, rows };
+      if (await log.restore(run, told, seen)) return { head, rows };
     }
   }
-  throw new HostError('run_state_conflict', { reason, runId: run.runId });
+  return conflict(run.runId, reason);
 }
 
 /** No history can be read any more: rows and head as they were kept. */

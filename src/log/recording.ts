@@ -7,7 +7,7 @@ import type { HistoryEvent } from '../ports/history.ts';
 import type { RunRef } from '../ports/runs.ts';
 import { recordingOf } from '../translate/recording.ts';
 import { historyEventIdOf } from '../translate/translate.ts';
-import { readPage, type LogParts } from './advance.ts';
+import { readPage, type LogParts } from './pages.ts';
 import { readRows } from './rows.ts';
 
 /** Pages of one segment. */

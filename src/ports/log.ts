@@ -56,6 +56,8 @@ export interface Head extends HistoryCursor {
   readonly snapshot: JsonValue;
   /** A code that stopped the projection (`history_undecodable`, `key_unavailable`). */
   readonly problem?: string;
+  /** The log was made again from here on, without the places of streamed text that was lost (src/log/places.ts). */
+  readonly retoldFrom?: number;
   /** The run's subject was erased then: of the snapshot its structure is left (src/rules/erased.ts). */
   readonly erasedAtMs?: number;
 }
@@ -70,7 +72,10 @@ export interface AppendBatch {
   /** The segment that these rows are the first of: it is known from then on. */
   readonly segment?: { readonly index: number; readonly temporalRunId: string };
   readonly rows: readonly NewRow[];
-  /** Recorded deltas of closed blocks: stored ones are skipped; a missing one is an error on the live path. */
+  /**
+   * Recorded deltas of closed blocks: stored ones are skipped. Where one is missing nothing is appended (`lost`), unless the log
+   * was made again without its places: then it is appended where it stands in `rows`.
+   */
   readonly closedBlocks: readonly string[];
   readonly status: RunStatus;
   readonly closed: boolean;
@@ -85,7 +90,9 @@ export type AppendOutcome =
   | { readonly kind: 'appended'; readonly head: Head }
   /** Somebody else moved the cursor, or the log's end where that matters. */
   | { readonly kind: 'stale'; readonly head: Head }
-  | { readonly kind: 'closed'; readonly head: Head };
+  | { readonly kind: 'closed'; readonly head: Head }
+  /** The log lacks streamed text that history records: its database has lost what it had confirmed. */
+  | { readonly kind: 'lost'; readonly head: Head };
 
 export interface NewDelta {
   readonly k: number;
@@ -99,7 +106,7 @@ export type DeltaOutcome =
     }
   | {
       readonly kind: 'refused';
-      readonly reason: 'no-head' | 'run-closed' | 'block-closed' | 'superseded';
+      readonly reason: 'no-head' | 'run-closed' | 'block-closed' | 'superseded' | 'lost';
     };
 
 /** What is asked of a run is asked of its tenant's: under the ref of another one nothing is there, to read or to change. */
@@ -135,7 +142,10 @@ export interface LogStore {
   setProblem(run: RunRef, problem: string | undefined): Promise<void>;
   problems(limit: number): Promise<readonly { runId: string; problem: string }[]>;
 
-  /** Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. */
+  /**
+   * Same lock. Opens the block with the first call. A higher `try` supersedes lower ones. `lost`: the delta before the first of
+   * these is not stored, or the log was made again without the places of streamed text.
+   */
   appendDeltas(
     run: RunRef,
     activityId: string,
@@ -148,8 +158,9 @@ export interface LogStore {
   openBlocks(run: RunRef): Promise<readonly string[]>;
 
   /**
-   * Rebuild: replaces head and rows of a run in one transaction. Refused (false) while a block is open, and when the
-   * stored head is not any more where it was `seen`.
+   * Rebuild: replaces head and rows of a run in one transaction, and closes `closedBlocks`. Refused (false) while another block
+   * is open, and when the stored head is not any more where it was `seen`. With `retoldFrom` in the head every block is closed,
+   * deltas that came meanwhile are dropped, and from there on the rows get new positions in the feed.
    */
   restore(
     run: RunRef,
@@ -157,6 +168,7 @@ export interface LogStore {
       readonly head: Head;
       readonly rows: readonly LogRow[];
       readonly summary: RunSummary;
+      readonly closedBlocks?: readonly string[];
     },
     seen: Head | undefined,
   ): Promise<boolean>;

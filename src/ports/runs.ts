@@ -38,6 +38,8 @@ export interface RunRow extends NewRun, RunRef {
   readonly startFailure?: StartFailure;
   /** Its subject was erased then: of `input` the structure is left (src/rules/erased.ts). */
   readonly erasedAtMs?: number;
+  /** As in its head (ports/log.ts), which may be dropped. */
+  readonly retoldFrom?: number;
 }
 
 /** Why a run could not be started, and when that was decided. */

@@ -7,7 +7,7 @@ import type { TranslatedRun, Translation } from './translation.ts';
 import { translateV1 } from './v1.ts';
 
 export { historyEventIdOf, type HistoryEvent } from './payloads.ts';
-export type { LogEntry, TranslatedRun, Translation } from './translation.ts';
+export type { LogEntry, PlacedDeltas, TranslatedRun, Translation } from './translation.ts';
 
 type Version = (
   events: readonly HistoryEvent[],

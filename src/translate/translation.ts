@@ -17,6 +17,12 @@ export interface LogEntry {
   readonly timestampMs: number;
 }
 
+/** What an activity streamed, as its result or its seal records it. */
+export interface PlacedDeltas extends RecordedDeltas {
+  /** Entries of the page, or of all that was read, that were told before the recording. */
+  readonly entriesBefore: number;
+}
+
 export interface TranslatedRun {
   readonly runId: string;
   readonly translateVersion: number;
@@ -41,7 +47,7 @@ export interface Translation {
   /** Activities whose delta block is closed by a result or a seal in this page. */
   readonly closedBlocks: readonly string[];
   /** What those blocks hold, for the rebuild. */
-  readonly deltas: readonly RecordedDeltas[];
+  readonly deltas: readonly PlacedDeltas[];
   /** Present when no workflow code wrote the ending, which is in this page: activities that had no outcome then. */
   readonly cutOff?: readonly string[];
   /** Temporal run id of the segment that continues the run. */

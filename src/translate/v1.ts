@@ -38,7 +38,7 @@ import {
   stepResultIn,
   type HistoryEvent,
 } from './payloads.ts';
-import type { LogEntry, TranslatedRun, Translation } from './translation.ts';
+import type { LogEntry, PlacedDeltas, TranslatedRun, Translation } from './translation.ts';
 
 interface KeptResult {
   readonly timeMs: number;
@@ -101,7 +101,7 @@ function initialState(): State {
 /** One call's work: the state it moves and what it has found so far. */
 class Page {
   readonly entries: LogEntry[] = [];
-  readonly deltas: RecordedDeltas[] = [];
+  readonly deltas: PlacedDeltas[] = [];
   next: string | undefined;
   segmentClosed = false;
   lastEventId = 0;
@@ -148,7 +148,7 @@ class Page {
       if (activityId === undefined || !result) return;
       if (result.recording) this.#copy(result.recording);
       if (result.deltas) {
-        this.deltas.push(result.deltas);
+        this.deltas.push({ ...result.deltas, entriesBefore: this.entries.length });
         this.#noteStream(result.deltas, activityId);
       }
       if (result.events.length > 0) {

@@ -131,6 +131,26 @@ export function feedContract(stores: GivenStores): void {
       expect(named(after.slice(-1))).toEqual([`${runId} 2`]);
     });
 
+    // [I118]
+    it('architecture §3.6 rows that were told again stand at new positions, from the first that may have moved', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      await appendRows(stores(), runId, ['1', '2', '3']);
+      const [first, ...moved] = await all(tenant);
+      const head = { ...(await headOf(stores(), runId)), retoldFrom: 1 };
+      const rows = await stores().log.read(refTo(runId), { after: -1, limit: 10 });
+      const retell = () =>
+        stores().log.restore(refTo(runId), { summary: NO_WAITS, head, rows }, head);
+      expect(await retell()).toBe(true);
+      const after = await all(tenant);
+      expect(after[0]).toEqual(first);
+      expect(named(after)).toEqual(named([first, ...moved].flatMap((row) => row ?? [])));
+      const positions = new Set(moved.map(({ position }) => position));
+      expect(after.slice(1).some(({ position }) => positions.has(position))).toBe(false);
+      expect(await retell()).toBe(true);
+      expect(await all(tenant)).toEqual(after);
+    });
+
     it('architecture §3.6 behind its end comes what comes, and nothing that is there', async () => {
       const tenant = newId('tenant');
       const runId = await runOf(tenant);

@@ -359,6 +359,20 @@ export function deltaContract(stores: GivenStores): void {
       );
     });
 
+    // [I118]
+    it('architecture §3.6 a delta whose predecessor the database has lost is refused, and leaves no gap', async () => {
+      const runId = await startedRun(stores());
+      const lost = { kind: 'refused', reason: 'lost' };
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 1))).toEqual(lost);
+      expect(await log().openBlocks(refTo(runId))).toEqual([]);
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
+      expect(await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 2))).toEqual(lost);
+      expect(
+        await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 1, 2)),
+      ).toMatchObject({ kind: 'appended' });
+      expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toHaveLength(3);
+    });
+
     it('architecture §3.5 a higher try supersedes also with an empty call', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0));
@@ -413,14 +427,15 @@ export function deltaContract(stores: GivenStores): void {
       expect(await log().storedDeltas(refTo(runId), ACTIVITY)).toEqual(closed);
     });
 
-    it('architecture §3.5 the append closes blocks and skips their recorded deltas; a missing one is an error', async () => {
+    it('architecture §3.5 the append closes blocks and skips their recorded deltas; where one is missing it appends nothing', async () => {
       const runId = await startedRun(stores());
       await log().appendDeltas(refTo(runId), ACTIVITY, 1, deltas(runId, 0, 1));
       const head = await headOf(stores(), runId);
       const recorded = (...ks: number[]): ReturnType<typeof entry>[] =>
         deltas(runId, ...ks).map((one) => one.row);
       const missing = batchAfter(head, recorded(0, 1, 2), { closedBlocks: [ACTIVITY] });
-      await expect(log().append(missing)).rejects.toMatchObject({ code: 'internal_error' });
+      expect(await log().append(missing)).toMatchObject({ kind: 'lost', head });
+      expect(await log().openBlocks(refTo(runId))).toEqual([ACTIVITY]);
       const rows = [...recorded(0, 1), entry(runId, 'after')];
       await log().append(batchAfter(head, rows, { closedBlocks: [ACTIVITY] }));
       expect(
@@ -498,6 +513,28 @@ export function deltaContract(stores: GivenStores): void {
           cursorOnly,
         ),
       ).toBe(false);
+    });
+
+    // [I118]
+    it('architecture §3.6 without the places of streamed text it drops what is streamed, and closes every block', async () => {
+      const runId = await startedRun(stores());
+      await appendRows(stores(), runId, ['a', 'b']);
+      const seen = await headOf(stores(), runId);
+      const rows = await log().read(refTo(runId), { after: -1, limit: 10 });
+      await log().appendDeltas(refTo(runId), ACTIVITY, 1, [delta(runId, ACTIVITY, 0)]);
+      const head = { ...seen, retoldFrom: 1 };
+      expect(await log().restore(refTo(runId), { summary: NO_WAITS, head, rows }, seen)).toBe(true);
+      expect(await log().read(refTo(runId), { after: -1, limit: 10 })).toEqual(rows);
+      expect(await log().head(refTo(runId))).toEqual(head);
+      expect(await stores().runs.find(refTo(runId).tenant, runId)).toMatchObject({ retoldFrom: 1 });
+      expect(await log().openBlocks(refTo(runId))).toEqual([]);
+      const more = [delta(runId, 'other', 0)];
+      expect(await log().appendDeltas(refTo(runId), 'other', 1, more)).toMatchObject({
+        reason: 'lost',
+      });
+      await log().append(batchAfter(seen, [entry(runId, 'c')]));
+      const late = await log().restore(refTo(runId), { summary: NO_WAITS, head, rows }, seen);
+      expect(late).toBe(false);
     });
 
     it('architecture §3.6 takes long runs', async () => {

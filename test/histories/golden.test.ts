@@ -5,10 +5,10 @@ import proto from '@temporalio/proto';
 import { bundleWorkflowCode, type InjectedSinks } from '@temporalio/worker';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { inOneScope } from '../../src/adapters/temporal/bundle-config.ts';
-import type { Carrier, JournalEntry, RecordedDeltas } from '../../src/rules/journal.ts';
+import type { Carrier, JournalEntry } from '../../src/rules/journal.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
-import { interleave } from '../../src/log/rebuild.ts';
-import { translate, type LogEntry } from '../../src/translate/translate.ts';
+import { asStreamed } from '../../src/log/places.ts';
+import { translate, type LogEntry, type PlacedDeltas } from '../../src/translate/translate.ts';
 import type { JournalSinks } from '../../workflows/interceptors.ts';
 import type { GoldenSinks } from '../support/golden/interceptor.ts';
 import { cohortRecordings, recordings, type Recording } from '../support/golden/recording.ts';
@@ -48,15 +48,16 @@ function inOrder(carriers: readonly Carrier[]): JournalEntry[] {
 function logOf({ runId, translateVersion, segments }: Recording) {
   let state: JsonValue = null;
   const entries: LogEntry[] = [];
-  const deltas: RecordedDeltas[] = [];
+  const deltas: PlacedDeltas[] = [];
   for (const segment of segments) {
     const events = History.decode(Buffer.from(segment, 'base64')).events;
     const told = translate(events, state, { runId, translateVersion });
     ({ state } = told);
+    for (const recorded of told.deltas)
+      deltas.push({ ...recorded, entriesBefore: entries.length + recorded.entriesBefore });
     entries.push(...told.entries);
-    deltas.push(...told.deltas);
   }
-  return interleave(runId, entries, { recorded: deltas });
+  return asStreamed(runId, entries, { recorded: deltas }) ?? [];
 }
 
 describe.each(recordings())('$name', (recording) => {

@@ -1,6 +1,6 @@
 // What is read of a run's record (architecture §6) ends at a bound, before all of it is in memory.
 import { describe, expect, it } from 'vitest';
-import type { LogParts } from '../../src/log/advance.ts';
+import type { LogParts } from '../../src/log/pages.ts';
 import { readRecording } from '../../src/log/recording.ts';
 import type { LogRow } from '../../src/ports/log.ts';
 import type { HistoryEvent } from '../../src/ports/history.ts';

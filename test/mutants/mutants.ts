@@ -12,6 +12,7 @@ import { OF_FORKS } from './mutants-of-forks.ts';
 import { OF_JSON } from './mutants-of-json.ts';
 import { OF_KEYS } from './mutants-of-keys.ts';
 import { OF_SHOWN_TEXT } from './mutants-of-shown-text.ts';
+import { OF_LOST_TEXT } from './mutants-of-lost-text.ts';
 import { OF_OUTAGES_AND_DOUBTS } from './mutants-of-outages.ts';
 import { OF_REHEARSALS } from './mutants-of-rehearsals.ts';
 import { OF_ROWS } from './mutants-of-rows.ts';
@@ -158,7 +159,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     19,
-    ['src/log/rebuild.ts', 'rows.push({ ...row, sequence });', 'rows.push(row);'],
+    ['src/log/places.ts', 'const free = row.sequence - rows.length;', 'const free = 0;'],
     ['test/log/catch-up.test.ts', 'the rebuild gives the same bytes'],
   ],
   [
@@ -168,7 +169,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     20,
-    ['src/adapters/postgres/log-restore.ts', 'if (open.length > 0) return false;', ''],
+    ['src/adapters/postgres/log-restore.ts', 'if (open.length > 0 && !isRetold) return false;', ''],
     [OF_STORES, 'PGlite with content in a table.*is refused while a block is open'],
   ],
   [
@@ -570,6 +571,7 @@ const ROWS: readonly Row[] = [
   ...OF_JSON,
   ...OF_SHOWN_TEXT,
   ...OF_OUTAGES_AND_DOUBTS,
+  ...OF_LOST_TEXT,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

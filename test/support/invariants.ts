@@ -183,12 +183,8 @@ function checkEmissions(rows: readonly LogRow[], segments: readonly SegmentHisto
     assert.ok(isTerminalEvent(type) || closings.includes(type), `${type} was emitted`);
 }
 
-function checkDeltas(
-  rows: readonly LogRow[],
-  segments: readonly SegmentHistory[],
-  runId: string,
-): void {
-  const recorded = segments
+function recordedDeltas(segments: readonly SegmentHistory[], runId: string) {
+  return segments
     .flatMap(({ events }) => events)
     .flatMap((event) => {
       const payload = event.activityTaskCompletedEventAttributes?.result?.payloads?.[0];
@@ -196,6 +192,14 @@ function checkDeltas(
       const result = JSON.parse(Buffer.from(payload.data).toString()) as StepResult | null;
       return result?.deltas ? expandDeltas(runId, result.deltas) : [];
     });
+}
+
+function checkDeltas(
+  rows: readonly LogRow[],
+  segments: readonly SegmentHistory[],
+  runId: string,
+): void {
+  const recorded = recordedDeltas(segments, runId);
   const stored = rows
     .filter(({ key }) => DELTA_KEY.test(key))
     .map(({ key, sequence, payload, timestampMs }) => ({ key, sequence, payload, timestampMs }));
@@ -212,6 +216,22 @@ function checkDeltas(
   );
 }
 
+/** Of a log that was made again without their places (architecture §3.6). */
+function checkRetoldDeltas(
+  rows: readonly LogRow[],
+  segments: readonly SegmentHistory[],
+  runId: string,
+): void {
+  const texts = (deltas: readonly { key: string; payload: string }[]) =>
+    deltas.map(({ key, payload }) => `${key} ${payload}`).sort();
+  const stored = rows.filter(({ key }) => DELTA_KEY.test(key));
+  assert.deepEqual(
+    texts(stored),
+    texts(recordedDeltas(segments, runId)),
+    `${runId}: deltas == recordings`,
+  );
+}
+
 async function checkRebuild(
   inspection: Inspection,
   rows: readonly LogRow[],
@@ -222,7 +242,8 @@ async function checkRebuild(
   const bytes = (of: readonly LogRow[]) =>
     of.map((row) => JSON.stringify(Object.entries(row).sort()));
   assert.deepEqual(bytes(rebuilt.rows), bytes(rows), `${runId}: a rebuild gives the same rows`);
-  const kept = ({ status, closed, nextSequence, snapshot, lastTimestampMs }: Head) => ({
+  const kept = ({ status, closed, nextSequence, snapshot, lastTimestampMs, retoldFrom }: Head) => ({
+    retoldFrom,
     status,
     closed,
     nextSequence,
@@ -243,7 +264,8 @@ async function checkRun(inspection: Inspection): Promise<SegmentHistory[]> {
   // A fork's log begins with that of its source, which no command of its own carries.
   const own = rows.slice(row?.input.fork ? prefixIn(segments) : 0);
   checkEmissions(own, segments);
-  if (head.closed) checkDeltas(own, segments, runId);
+  const check = head.retoldFrom === undefined ? checkDeltas : checkRetoldDeltas;
+  if (head.closed) check(own, segments, runId);
   if ((await stores.log.openBlocks(runRef(runId))).length === 0)
     await checkRebuild(inspection, rows, head);
   return segments;

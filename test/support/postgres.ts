@@ -4,7 +4,7 @@ import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
-import { chown, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import { chown, mkdtemp, readdir, readFile, realpath, rename, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -30,6 +30,10 @@ export interface TestPostgres {
   thaw(): Promise<void>;
   /** On the same port and folder. */
   restart(): Promise<void>;
+  /** Copies all that it holds now, for `failOver`. */
+  copy(): Promise<void>;
+  /** SIGKILL, and a server with the last copy alone takes its place, as after a failover that loses what was confirmed since. */
+  failOver(): Promise<void>;
   /** A standby that reads this server's log through the slot, which it makes, and says what its sessions see. */
   standby(slot: string): Promise<TestStandby>;
   stop(): Promise<void>;
@@ -160,6 +164,10 @@ class Cluster implements TestPostgres, TestStandby {
     this.#options = options;
   }
 
+  get #copied(): string {
+    return join(this.#options.dir, 'copied');
+  }
+
   get #log(): string {
     return join(this.#options.dir, 'log');
   }
@@ -229,18 +237,32 @@ class Cluster implements TestPostgres, TestStandby {
     }
   }
 
+  async copy(): Promise<void> {
+    await this.#backUp(this.#copied);
+  }
+
+  async failOver(): Promise<void> {
+    const { data } = this.#options;
+    await this.kill();
+    await rename(data, join(this.#options.dir, `lost-${randomUUID()}`));
+    await rename(this.#copied, data);
+    await this.restart();
+  }
+
+  async #backUp(folder: string, more: readonly string[] = []): Promise<void> {
+    const { bin, dir, owner } = this.#options;
+    const from = ['-d', this.#url('postgres'), '-D', folder, '-c', 'fast', '-N', ...more];
+    await run(join(bin, 'pg_basebackup'), from, { ...owner, cwd: dir });
+  }
+
   async standby(slot: string): Promise<TestStandby> {
-    const { bin, owner } = this.#options;
-    const dir = await makeFolder(owner);
+    const dir = await makeFolder(this.#options.owner);
     const data = join(dir, 'data');
     const own = { hot_standby_feedback: 'on', wal_receiver_status_interval: '1' };
     const settings = { ...this.#options.settings, ...own };
     const copy = new Cluster({ ...this.#options, dir, data, settings });
     try {
-      const from = ['-d', this.#url('postgres'), '-D', data];
-      await run(join(bin, 'pg_basebackup'), [...from, '-R', '-C', '-S', slot, '-c', 'fast', '-N'], {
-        ...{ ...owner, cwd: dir },
-      });
+      await this.#backUp(data, ['-R', '-C', '-S', slot]);
       await copy.restart();
     } catch (error) {
       await copy.stop();

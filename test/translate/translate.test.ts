@@ -360,7 +360,7 @@ describe('architecture §3.5: recorded deltas', () => {
     const history = new HistoryBuilder();
     history.task(schedule('seal', history.carrier(started))).completed('seal', { deltas });
     const out = translateAll(history.events);
-    expect(out.deltas).toEqual([deltas]);
+    expect(out.deltas).toEqual([{ ...deltas, entriesBefore: 1 }]);
     expect(out.closedBlocks).toEqual(['n/1/0/a']);
   });
 });

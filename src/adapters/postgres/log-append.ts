@@ -129,7 +129,12 @@ export async function appendGroup(
       } else if (head.closed) outcomes.push({ kind: 'closed', head });
       else if (isStale(head, batch)) outcomes.push({ kind: 'stale', head });
       else {
-        const move = moveOf(head, batch, await withoutStoredDeltas(tx, batch));
+        const added = await withoutStoredDeltas(tx, head, batch);
+        if (!added) {
+          outcomes.push({ kind: 'lost', head });
+          continue;
+        }
+        const move = moveOf(head, batch, added);
         moves.push({ ...move, seal: seals.get(head.runId) });
         outcomes.push({ kind: 'appended', head: move.head });
       }
@@ -257,26 +262,26 @@ export function number(
   }));
 }
 
-/** Recorded deltas were stored when they were streamed; one that is missing now would get a wrong sequence. */
+/**
+ * Recorded deltas were stored when they were streamed. Undefined where one is missing now, since it would get a wrong sequence;
+ * a log without their places takes it.
+ */
 async function withoutStoredDeltas(
   tx: Transaction,
+  head: Head,
   batch: AppendBatch,
-): Promise<readonly NewRow[]> {
+): Promise<readonly NewRow[] | undefined> {
   const prefixes = batch.closedBlocks.map((activityId) => deltaKey(activityId, 0).slice(0, -1));
   const isDelta = (row: NewRow): boolean => prefixes.some((prefix) => row.key.startsWith(prefix));
   const deltas = batch.rows.filter(isDelta);
   if (deltas.length === 0) return batch.rows;
   // A stream may be recorded twice: by its seal and by its own late result.
   const eventIds = [...new Set(deltas.map(({ eventId }) => eventId))];
-  const stored = await tx.query(
-    'SELECT 1 FROM run_events WHERE run_id = $1 AND tenant_id = $3 AND event_id = ANY($2::text[])',
+  const records = await tx.query<{ event_id: string }>(
+    'SELECT event_id FROM run_events WHERE run_id = $1 AND tenant_id = $3 AND event_id = ANY($2::text[])',
     [batch.run.runId, eventIds, batch.run.tenant],
   );
-  if (stored.length !== eventIds.length) {
-    throw new HostError('internal_error', {
-      reason: 'A recorded delta is not in the log.',
-      runId: batch.run.runId,
-    });
-  }
-  return batch.rows.filter((row) => !isDelta(row));
+  const stored = new Set(records.map(({ event_id: eventId }) => eventId));
+  if (head.retoldFrom === undefined && stored.size < eventIds.length) return undefined;
+  return batch.rows.filter((row) => !isDelta(row) || !stored.has(row.eventId));
 }

@@ -6,6 +6,9 @@
 // | none    | opens      | -        | -             | -          | closed, empty                      |
 // | open    | -          | appends  | takes it over | superseded | closed                             |
 // | closed  | refused    | refused  | refused       | refused    | stays closed                       |
+//
+// A delta whose predecessor is not stored is refused as well: the database has lost that one, and to go on would leave a gap.
+import { deltaKey, eventIdOf } from '../../rules/ids.ts';
 import type { DeltaOutcome, LogRow, NewDelta } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { SealedDb, Transaction } from './db.ts';
@@ -37,9 +40,10 @@ export async function appendDeltas(db: SealedDb, batch: DeltaBatch): Promise<Del
     const head = await lockHead(tx, run, seal);
     if (!head) return { kind: 'refused', reason: 'no-head' };
     if (head.closed) return { kind: 'refused', reason: 'run-closed' };
-    const { block, stored } = await blockOf(tx, batch);
+    const { block, stored, isBehind } = await blockOf(tx, batch);
     if (block?.closed) return { kind: 'refused', reason: 'block-closed' };
     if (block && block.try_number > tryNumber) return { kind: 'refused', reason: 'superseded' };
+    if (isBehind || head.retoldFrom !== undefined) return { kind: 'refused', reason: 'lost' };
     const added = number(
       head,
       deltas.filter((delta) => !stored.has(delta.row.eventId)).map((delta) => delta.row),
@@ -72,11 +76,21 @@ export async function appendDeltas(db: SealedDb, batch: DeltaBatch): Promise<Del
 
 type Place = Pick<LogRow, 'sequence' | 'timestampMs'>;
 
+interface StoredBlock {
+  readonly block?: { readonly try_number: number; readonly closed: boolean };
+  /** Of the batch's deltas, by their event. */
+  readonly stored: Map<string, Place>;
+  /** The delta before the batch's first is not there. */
+  readonly isBehind: boolean;
+}
+
 /** The block, and which of the batch's deltas are stored, in one statement. */
 async function blockOf(
   tx: Transaction,
   { run: { tenant, runId }, activityId, deltas }: DeltaBatch,
-): Promise<{ block?: { try_number: number; closed: boolean }; stored: Map<string, Place> }> {
+): Promise<StoredBlock> {
+  const [first] = deltas;
+  const before = first && first.k > 0 ? eventIdOf(runId, deltaKey(activityId, first.k - 1)) : '';
   const found = await tx.query<{
     try_number: number;
     closed: boolean;
@@ -88,14 +102,15 @@ async function blockOf(
      FROM run_blocks b
      LEFT JOIN run_events e ON e.run_id = b.run_id AND e.tenant_id = b.tenant_id AND e.event_id = ANY($3::text[])
      WHERE b.run_id = $1 AND b.tenant_id = $4 AND b.activity_id = $2`,
-    [runId, activityId, deltas.map((delta) => delta.row.eventId), tenant],
+    [runId, activityId, [before, ...deltas.map((delta) => delta.row.eventId)], tenant],
   );
   const stored = new Map<string, Place>();
   for (const row of found) {
     if (row.event_id !== null)
       stored.set(row.event_id, { sequence: row.sequence, timestampMs: row.timestamp_ms });
   }
-  return { block: found[0], stored };
+  const isBehind = before !== '' && !stored.delete(before);
+  return { block: found[0], stored, isBehind };
 }
 
 /** Closes the block for ever under the head's lock, and returns what it holds. */

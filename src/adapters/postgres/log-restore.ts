@@ -16,14 +16,16 @@ export interface Restored {
   readonly head: Head;
   readonly rows: readonly LogRow[];
   readonly summary: RunSummary;
+  /** Activities whose recording the rows hold. */
+  readonly closedBlocks?: readonly string[];
   /** The head as it was when the rows were told. */
   readonly seen: Head | undefined;
 }
 
-/** What was appended since is in none of the rows. */
-function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
+/** What was appended since is in none of the rows. Without the places of streamed text deltas may go: their recording comes. */
+function hasMoved(stored: Head | undefined, seen: Head | undefined, isRetold: boolean): boolean {
   return (
-    stored?.nextSequence !== seen?.nextSequence ||
+    (!isRetold && stored?.nextSequence !== seen?.nextSequence) ||
     stored?.temporalRunId !== seen?.temporalRunId ||
     stored?.historyEventId !== seen?.historyEventId
   );
@@ -36,19 +38,27 @@ function hasMoved(stored: Head | undefined, seen: Head | undefined): boolean {
 export async function restore(
   db: SealedDb,
   run: RunRef,
-  { head, rows, seen, summary }: Restored,
+  { head, rows, seen, summary, closedBlocks = [] }: Restored,
 ): Promise<boolean> {
   const { tenant, runId } = run;
   const seal = await db.seals.ofRun(runId);
   return db.transaction(async (tx) => {
     await lockForRestore(tx, run);
     const stored = await lockHead(tx, run, seal);
-    if (hasMoved(stored, seen)) return false;
+    const { retoldFrom } = head;
+    const isRetold = retoldFrom !== undefined;
+    if (hasMoved(stored, seen, isRetold)) return false;
     const open = await tx.query(
-      'SELECT 1 FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed LIMIT 1',
+      `SELECT 1 FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed AND activity_id <> ALL($3::text[])
+       LIMIT 1`,
+      [runId, tenant, closedBlocks],
+    );
+    if (open.length > 0 && !isRetold) return false;
+    await tx.query(
+      `UPDATE run_blocks SET closed = true WHERE run_id = $1 AND tenant_id = $2 AND NOT closed`,
       [runId, tenant],
     );
-    if (open.length > 0) return false;
+    if (isRetold && stored?.retoldFrom !== retoldFrom) await retellFrom(tx, run, retoldFrom);
     await tx.query('DELETE FROM run_events WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, seal) });
     await putHead(tx, head, seal);
@@ -59,6 +69,22 @@ export async function restore(
     await tellRestored(tx, run, head.nextSequence);
     return true;
   }, RESTORE_LIMIT_MS);
+}
+
+/** Who has read the feed finds rows that have moved at new positions. */
+async function retellFrom(tx: Transaction, run: RunRef, from: number): Promise<void> {
+  const { tenant, runId } = run;
+  await tx.query('UPDATE runs SET retold_from = $2 WHERE run_id = $1 AND tenant_id = $3', [
+    ...[runId, from, tenant],
+  ]);
+  await leaveFeed(tx, run, from);
+}
+
+/** Rows from this sequence on take their positions along. */
+async function leaveFeed(tx: Transaction, { tenant, runId }: RunRef, from: number): Promise<void> {
+  await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
+    ...[runId, from, tenant],
+  ]);
 }
 
 /** Of the registry's row. Throws HostError run_not_found. */
@@ -87,13 +113,11 @@ export async function putRows<Row>(
 /** Rows that stay keep their positions; those that are no more take theirs along. */
 export async function tellRestored(
   tx: Transaction,
-  { tenant, runId }: RunRef,
+  run: RunRef,
   nextSequence: number,
 ): Promise<void> {
-  await tx.query('DELETE FROM run_feed WHERE run_id = $1 AND tenant_id = $3 AND sequence >= $2', [
-    ...[runId, nextSequence, tenant],
-  ]);
-  await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [`${runId}:${nextSequence}`]);
+  await leaveFeed(tx, run, nextSequence);
+  await tx.query(`SELECT pg_notify('${LOG_CHANNEL}', $1::text)`, [`${run.runId}:${nextSequence}`]);
 }
 
 async function putHead(tx: Transaction, head: Head, seal: Seal | undefined): Promise<void> {
@@ -101,14 +125,15 @@ async function putHead(tx: Transaction, head: Head, seal: Seal | undefined): Pro
   await tx.query(
     `INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence,
        last_timestamp_ms, temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot,
-       problem)
-     SELECT run_id, tenant_id, workflow_id, created_at_ms, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+       problem, retold_from)
+     SELECT run_id, tenant_id, workflow_id, created_at_ms, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14
      FROM runs WHERE run_id = $1 AND tenant_id = $13
      ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, closed = excluded.closed,
        next_sequence = excluded.next_sequence, last_timestamp_ms = excluded.last_timestamp_ms,
        temporal_run_id = excluded.temporal_run_id, history_event_id = excluded.history_event_id,
        token = excluded.token, translate_version = excluded.translate_version,
-       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem`,
+       translate_state = excluded.translate_state, snapshot = excluded.snapshot, problem = excluded.problem,
+       retold_from = excluded.retold_from`,
     [
       runId,
       head.status,
@@ -122,6 +147,7 @@ async function putHead(tx: Transaction, head: Head, seal: Seal | undefined): Pro
       ...storedHead(head, seal),
       head.problem ?? null,
       tenant,
+      head.retoldFrom ?? null,
     ],
   );
 }

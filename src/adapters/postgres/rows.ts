@@ -155,7 +155,7 @@ export const INSERT_GROUP = `INSERT INTO run_events (tenant_id, ${EVENT_COLUMNS}
   FROM json_to_recordset($2::text::json) AS x(tenant_id text, run_id text, ${RECORD_COLUMNS})`;
 
 export const HEAD_COLUMNS = `run_id, tenant_id, status, closed, next_sequence, last_timestamp_ms, temporal_run_id,
-  history_event_id, token, translate_version, translate_state, snapshot, problem`;
+  history_event_id, token, translate_version, translate_state, snapshot, problem, retold_from`;
 
 export interface HeadRecord {
   readonly run_id: string;
@@ -171,6 +171,7 @@ export interface HeadRecord {
   readonly translate_state: string;
   readonly snapshot: string;
   readonly problem: string | null;
+  readonly retold_from: number | null;
 }
 
 /** `translate_state` and `snapshot` of a head as they are stored. */
@@ -210,5 +211,6 @@ export function headOf(record: HeadRecord, open: Opener): Head {
     snapshot: parsedAt<JsonValue>(folded, text),
     ...(erasedAtMs === undefined ? {} : { erasedAtMs }),
     ...(record.problem === null ? {} : { problem: record.problem }),
+    ...(record.retold_from === null ? {} : { retoldFrom: record.retold_from }),
   };
 }

@@ -15,11 +15,13 @@ export interface RunRecord {
   readonly temporal_run_id: string | null;
   readonly start_failure: string | null;
   readonly subject_key: string | null;
+  readonly retold_from: number | null;
 }
 
 export const RUN_COLUMNS = [
   ...(['run_id', 'tenant_id', 'workflow_id', 'input'] as const),
   ...(['created_at_ms', 'temporal_run_id', 'start_failure', 'subject_key'] as const),
+  'retold_from',
 ] satisfies readonly (keyof RunRecord)[];
 
 /** As it is stored where the run has a subject: the structure, and beside it the whole, sealed. */
@@ -101,5 +103,6 @@ function runOf(record: RunRecord, input: Pick<RunRow, 'input' | 'erasedAtMs'>): 
       ? {}
       : { startFailure: parsedAt<StartFailure>(`start ${record.run_id}`, record.start_failure) }),
     ...(record.subject_key === null ? {} : { subjectKey: record.subject_key }),
+    ...(record.retold_from === null ? {} : { retoldFrom: record.retold_from }),
   };
 }

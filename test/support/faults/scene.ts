@@ -12,6 +12,8 @@ export const EFFECTS_VARIABLE = 'OPENWOP_TEST_EFFECTS';
 export const ANNOUNCED_VARIABLE = 'OPENWOP_TEST_ANNOUNCED_MS';
 export const SCENE = 'fault-scene';
 export const SPEECH = 'fault-speech';
+/** Two agents speak at once, one of them for longer, when a human has said yes. */
+export const SPEECHES = 'fault-speeches';
 export const GATE = 'fault-gate';
 export const FAMILY = 'fault-family';
 const MEMBER = 'fault-member';
@@ -25,6 +27,7 @@ export const PAY = 'tests:pay';
 const TALKER = 'local.faults.talker';
 const PAYER = 'local.faults.payer';
 const SPEAKER = 'local.faults.speaker';
+const BRIEF_SPEAKER = 'local.faults.brief-speaker';
 const TOOL_TIMEOUT_MS = 10_000;
 const PACE_MS = 40;
 const gate = { title: 'Go on?', actions: ['accept', 'reject'] };
@@ -47,6 +50,23 @@ const scene = definition(
     edge('join', 'end'),
   ],
   { variables },
+);
+
+const speeches = definition(
+  SPEECHES,
+  [
+    node('start', 'core.start'),
+    node('ask', 'core.approvalGate', { config: gate }),
+    agentNode('brief', BRIEF_SPEAKER),
+    agentNode('speak', SPEAKER),
+    node('join', 'core.noop'),
+    node('end', 'core.end'),
+  ],
+  [
+    edge('start', 'ask'),
+    ...['brief', 'speak'].flatMap((id) => [edge('ask', id), edge(id, 'join')]),
+    edge('join', 'end'),
+  ],
 );
 
 const pieces = (text: string, count: number): string[] =>
@@ -78,6 +98,15 @@ const scripts: Record<string, AgentScript> = {
         chunks: pieces('I report', 3),
         delayMsPerChunk: PACE_MS,
         final: { decision: { done: true }, confidence: 0.95 },
+      },
+    ],
+  },
+  [BRIEF_SPEAKER]: {
+    turns: [
+      {
+        chunks: pieces('I am brief', 8),
+        delayMsPerChunk: PACE_MS,
+        final: { decision: { said: true }, confidence: 0.95 },
       },
     ],
   },
@@ -141,6 +170,7 @@ export function faultScene(effectsUrl: string): BuiltIn {
   return {
     definitions: [
       scene,
+      speeches,
       chain(SPEECH, [
         agentNode('speak', SPEAKER),
         node('ask', 'core.approvalGate', { config: gate }),
@@ -154,7 +184,12 @@ export function faultScene(effectsUrl: string): BuiltIn {
       chain(MEMBER, [node('rest', 'core.noop')]),
       chain(GATE, [node('ask', 'core.approvalGate', { config: gate }), node('after', 'core.noop')]),
     ],
-    agents: [agent(TALKER, [MARK]), agent(PAYER, [PAY]), agent(SPEAKER, [])],
+    agents: [
+      agent(TALKER, [MARK]),
+      agent(PAYER, [PAY]),
+      agent(SPEAKER, []),
+      agent(BRIEF_SPEAKER, []),
+    ],
     scripts,
     tools: [effectTool(effectsUrl, MARK, true), effectTool(effectsUrl, PAY, false)],
   };

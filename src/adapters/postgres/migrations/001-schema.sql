@@ -27,7 +27,9 @@ CREATE TABLE runs (
   -- Of forks that belong to a cohort: lists leave them out.
   cohort_id text,
   -- The key of the run's subject, as in subject_runs, for who reads the input.
-  subject_key text
+  subject_key text,
+  -- The run's log was made again from this sequence on, with its recorded deltas at their recordings (architecture §3.6).
+  retold_from bigint
 );
 CREATE INDEX runs_newest ON runs (tenant_id, created_at_ms DESC, run_id DESC);
 CREATE INDEX runs_newest_of_workflow ON runs (tenant_id, workflow_id, created_at_ms DESC, run_id DESC);
@@ -52,7 +54,9 @@ CREATE TABLE run_heads (
   problem text,
   -- What lists tell of a run without its snapshot and its input, which may be large: JSON text (RunSummary of ports/runs.ts).
   -- Absent before the first append.
-  summary text
+  summary text,
+  -- As in runs.
+  retold_from bigint
 );
 CREATE INDEX run_heads_by_status ON run_heads (tenant_id, status, created_at_ms DESC, run_id DESC);
 CREATE INDEX run_heads_open ON run_heads (run_id) WHERE NOT closed;

@@ -1,0 +1,35 @@
+// A stream of a log that was made again without the places of lost text (architecture §3.6): who goes on by a sequence that may
+// have meant another event gets all from there on. [I118]
+import { describe, expect, it } from 'vitest';
+import { HostError } from '../../src/rules/errors.ts';
+import type { RunRow } from '../../src/ports/runs.ts';
+import { resumePoint } from '../../src/facade/event-query.ts';
+import { runRow } from '../support/log-parts.ts';
+
+const KNOWN = 'evt-000000000000000000000000007';
+const UNKNOWN = 'evt-000000000000000000000000008';
+const log = {
+  sequenceOf: (_: unknown, eventId: string) => Promise.resolve(eventId === KNOWN ? 7 : undefined),
+};
+const whole: RunRow = runRow('run-a');
+const retold: RunRow = { ...whole, retoldFrom: 5 };
+
+describe('stream-modes.md: a stream goes on', () => {
+  it.each([
+    ['3', 3, 3],
+    ['7', 7, 4],
+    [KNOWN, 7, 4],
+    [undefined, -1, -1],
+  ])(
+    'after %s: after %i, of a log that was made again from 5 on after %i',
+    async (asked, after, again) => {
+      expect(await resumePoint(asked, whole, log)).toBe(after);
+      expect(await resumePoint(asked, retold, log)).toBe(again);
+    },
+  );
+
+  it('after an event that is not there it is refused; where it may have been lost it begins where the log was made again', async () => {
+    await expect(resumePoint(UNKNOWN, whole, log)).rejects.toThrow(HostError);
+    expect(await resumePoint(UNKNOWN, retold, log)).toBe(4);
+  });
+});

@@ -1,0 +1,194 @@
+// Streamed text that a failover of the database has lost, and history records (architecture §3.6, §4.1). [I118]
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { RecordedEvent } from '../../src/rules/journal.ts';
+import { asRecorded } from '../../src/log/places.ts';
+import type { Log } from '../../src/log/log.ts';
+import type { RunRef } from '../../src/ports/runs.ts';
+import type { Stores } from '../../src/ports/stores.ts';
+import {
+  admitted,
+  complete,
+  emitted,
+  HistoryBuilder,
+  memo,
+  schedule,
+  terminate,
+} from '../support/histories.ts';
+import type { ScriptedHistory } from '../support/log-parts.ts';
+import { newLogRun, openAnyStores } from '../support/log-parts.ts';
+import { recordedAt, recordText, streamText } from '../support/streamed-text.ts';
+
+let stores: Stores;
+let history: ScriptedHistory;
+let log: Log;
+let runId: string;
+let run: RunRef;
+let built: HistoryBuilder;
+
+beforeAll(async () => {
+  stores = await openAnyStores();
+});
+afterAll(() => stores.close());
+
+beforeEach(async () => {
+  let segment: string;
+  ({ runId, run, segment, history, log } = await newLogRun(stores));
+  built = new HistoryBuilder();
+  const started = emitted('run.started|r', 'run.started', { workflowId: 'w' });
+  built.task(schedule('a', built.carrier(started)), schedule('b'));
+  history.add(segment, built);
+  await log.catchUp(run);
+  return () => log.close();
+});
+
+const rowsNow = () => stores.log.read(run, { after: -1, limit: 1_000 });
+const keys = async () => (await rowsNow()).map(({ key }) => key).join(' ');
+const retoldFrom = async () => (await stores.log.head(run))?.retoldFrom;
+const reasoned = (text: string): RecordedEvent => ({
+  ...{ type: 'agent.reasoned', nodeId: 'n', payload: { reasoning: text } },
+});
+
+/** As its result records what it had stored at these sequences, before the database lost it. */
+function recordLost(activityId: string, pieces: readonly string[], sequences: readonly number[]) {
+  built.completed(activityId, {
+    events: [reasoned(pieces.join(''))],
+    deltas: recordedAt(runId, { activityId, pieces }, sequences),
+  });
+  built.task(memo(built.carrier(admitted(activityId))));
+}
+
+async function recordStored(activityId: string) {
+  built.completed(activityId, {
+    events: [reasoned('')],
+    deltas: await recordText(stores, run, activityId),
+  });
+  built.task(memo(built.carrier(admitted(activityId))));
+}
+
+/** The same bytes from history alone, and the same places from then on. */
+async function expectRebuilt() {
+  const bytes = async () => JSON.stringify([await rowsNow(), await stores.log.head(run)]);
+  const before = await bytes();
+  await log.rebuild(run);
+  expect(await bytes()).toBe(before);
+}
+
+describe('architecture §3.6: streamed text that the database lost', () => {
+  it('stands where it was streamed again, where history tells all that was there', async () => {
+    recordLost('a', ['I ', 'think'], [1, 3]);
+    recordLost('b', ['Hm'], [2]);
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 b#d0 a#d1 a#0 b#0');
+    expect(await retoldFrom()).toBeUndefined();
+    await expectRebuilt();
+  });
+
+  it.each([
+    ['text is missing between', [1, 3]],
+    ['what came after it would stand before it', [2, 3]],
+    ['the log would have no entry before it', [7, 8]],
+  ])('stands before what closes its stream, where %s: at %j', async (_, sequences) => {
+    recordLost('a', ['I ', 'think'], sequences);
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0');
+    expect(await retoldFrom()).toBe(1);
+    await expectRebuilt();
+  });
+
+  it('also where other text has its sequences now', async () => {
+    await streamText(stores, run, { activityId: 'b', pieces: ['Hm', ' so'] });
+    recordLost('a', ['I ', 'think'], [1, 2]);
+    await recordStored('b');
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0 b#d0 b#d1 b#0');
+    await expectRebuilt();
+  });
+
+  it('what is streamed meanwhile leaves the log, and comes back with its recording', async () => {
+    await streamText(stores, run, { activityId: 'b', pieces: ['Hm'] });
+    recordLost('a', ['I ', 'think'], [2, 3]);
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0');
+    const more = { activityId: 'b', pieces: [' so'], k0: 1 };
+    await expect(streamText(stores, run, more)).rejects.toThrow('block-closed');
+    recordLost('b', ['Hm'], [1]);
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0 b#d0 b#0');
+    await expectRebuilt();
+  });
+
+  it('a stream that begins later is shown when it is recorded, once', async () => {
+    recordLost('a', ['I '], [7]);
+    await log.catchUp(run);
+    const later = { activityId: 'c', pieces: ['New'] };
+    await expect(streamText(stores, run, later)).rejects.toThrow('lost');
+    built.task(schedule('c'));
+    recordLost('c', ['New'], [3]);
+    await log.catchUp(run);
+    built.task(schedule('seal'));
+    built.completed('seal', { deltas: recordedAt(runId, later, [3]) });
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#0 c#d0 c#0');
+    await expectRebuilt();
+  });
+
+  it('an ending that no workflow code wrote closes the same streams, live and rebuilt', async () => {
+    recordLost('a', ['I '], [7]);
+    built.completed('b', {
+      events: [reasoned('Hm')],
+      deltas: recordedAt(runId, { activityId: 'b', pieces: ['Hm'] }, [4]),
+    });
+    built.task(terminate);
+    await log.catchUp(run);
+    expect(await keys()).toContain('b#d0');
+    expect((await rowsNow()).at(-1)).toMatchObject({ type: 'run.failed' });
+    await expectRebuilt();
+  });
+
+  it('is lost from no log that is dropped after that', async () => {
+    recordLost('a', ['I ', 'think'], [1, 3]);
+    await log.catchUp(run);
+    const rows = await rowsNow();
+    const summary = { waits: [] } as never;
+    const head = await stores.log.head(run);
+    if (!head) throw new Error('no head');
+    const dropped = { ...head, nextSequence: 0, retoldFrom: undefined };
+    expect(await stores.log.restore(run, { head: dropped, rows: [], summary }, head)).toBe(true);
+    expect(await rowsNow()).toEqual([]);
+    await log.rebuild(run);
+    expect(await rowsNow()).toEqual(rows);
+    expect(await retoldFrom()).toBe(1);
+  });
+
+  it('a block that is open in the database and closed in history holds nothing up', async () => {
+    await streamText(stores, run, { activityId: 'a', pieces: ['I '] });
+    recordLost('a', ['I ', 'think'], [1, 2]);
+    built.task(complete(built.carrier(emitted('terminal', 'run.completed', {}))));
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0 terminal');
+    expect(await retoldFrom()).toBeUndefined();
+    expect(await stores.log.openBlocks(run)).toEqual([]);
+    await expectRebuilt();
+  });
+
+  it('of two recordings of one stream the first counts', () => {
+    const text = { activityId: 'a', pieces: ['I '] };
+    const recorded = [1, 0].map((entriesBefore) => ({
+      ...recordedAt('r', text, [1]),
+      entriesBefore,
+    }));
+    const entry = (key: string) => ({
+      runId: 'r',
+      key,
+      type: 't',
+      eventId: key,
+      payload: '{}',
+      timestampMs: 1,
+    });
+    expect(asRecorded('r', ['x', 'y'].map(entry), recorded).map(({ key }) => key)).toEqual([
+      'x',
+      'a#d0',
+      'y',
+    ]);
+  });
+});

@@ -1,0 +1,84 @@
+// Mutants of what a failover of the database has lost of a log (architecture §3.6, I118): rows of mutants.ts.
+import type { Row } from './mutants.ts';
+
+const PLACES = 'src/log/places.ts';
+const REBUILD = 'src/log/rebuild.ts';
+const DELTAS = 'src/adapters/postgres/log-deltas.ts';
+const RESTORE = 'src/adapters/postgres/log-restore.ts';
+const LOST_TEXT_TEST = 'test/log/lost-text.test.ts';
+const OF_STORES = 'test/adapters/postgres-stores.test.ts';
+const PGLITE = 'PGlite with content in a table.*';
+
+export const OF_LOST_TEXT: readonly Row[] = [
+  [
+    118,
+    ['src/log/advance.ts', "if (outcome.kind === 'lost') return withoutLost(parts, run);", ''],
+    [LOST_TEXT_TEST, 'stands where it was streamed again'],
+  ],
+  [
+    118,
+    [PLACES, 'Math.min(entries.length, entriesBefore)', 'entries.length'],
+    [LOST_TEXT_TEST, 'what came after it would stand before it'],
+  ],
+  [
+    118,
+    [PLACES, 'free < 0 ||', ''],
+    [LOST_TEXT_TEST, 'also where other text has its sequences now'],
+  ],
+  [
+    118,
+    [PLACES, 'if (!byKey.has(delta.key))', 'if (true)'],
+    [LOST_TEXT_TEST, 'of two recordings of one stream the first counts'],
+  ],
+  [
+    118,
+    [REBUILD, 'const { retoldFrom: before = stored.length } = run;', 'const before = rows.length;'],
+    [LOST_TEXT_TEST, 'where text is missing between'],
+  ],
+  [
+    118,
+    [
+      DELTAS,
+      'if (isBehind || head.retoldFrom !== undefined)',
+      'if (head.retoldFrom !== undefined)',
+    ],
+    [OF_STORES, `${PGLITE}whose predecessor the database has lost`],
+  ],
+  [
+    118,
+    [DELTAS, 'if (isBehind || head.retoldFrom !== undefined)', 'if (isBehind)'],
+    [LOST_TEXT_TEST, 'a stream that begins later'],
+  ],
+  [
+    118,
+    [
+      RESTORE,
+      '(!isRetold && stored?.nextSequence !== seen?.nextSequence)',
+      'stored?.nextSequence !== seen?.nextSequence',
+    ],
+    [OF_STORES, `${PGLITE}drops what is streamed, and closes every block`],
+  ],
+  [
+    118,
+    [RESTORE, 'await leaveFeed(tx, run, from);', ''],
+    [OF_STORES, `${PGLITE}rows that were told again stand at new positions`],
+  ],
+  [
+    118,
+    [
+      'src/log/followers.ts',
+      'if (seen && found[0]?.eventId !== seen.eventId) await channel.begunAgain(seen.sequence);',
+      '',
+    ],
+    ['test/log/projector.test.ts', 'has another row there: they begin again'],
+  ],
+  [
+    118,
+    [
+      'src/facade/event-query.ts',
+      'Math.min(sequence ?? Infinity, retoldFrom - 1)',
+      'sequence ?? -1',
+    ],
+    ['test/facade/retold.test.ts', 'after 7'],
+  ],
+];
