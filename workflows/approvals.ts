@@ -2,6 +2,7 @@
 // was frozen with the question, never by the answer's name.
 import type { ErrorCode } from '../src/rules/errors.ts';
 import {
+  reasonOf,
   votesToDecline,
   type ActionEffect,
   type OfferedAction,
@@ -162,19 +163,20 @@ function takeVote(open: Interrupt, { value, by }: Said, effect: 'continue' | 'en
     emit('approval.granted', { ...said, quorumProgress }, placeOf(open, 'approval.granted'));
     return granted >= required;
   }
-  emit('approval.rejected', { ...said, ...reasonIn(value) }, placeOf(open, 'approval.rejected'));
+  const reason = reasonOf(value);
+  emit(
+    'approval.rejected',
+    { ...said, ...(reason === undefined ? {} : { reason }) },
+    placeOf(open, 'approval.rejected'),
+  );
   return declined >= votesToDecline(required, isByMajority);
-}
-
-function reasonIn({ feedback }: JsonObject): { readonly reason?: string } {
-  return typeof feedback === 'string' && feedback !== '' ? { reason: feedback } : {};
 }
 
 function stateAsked(open: Interrupt, { value, by }: Said): void {
   open.askedBack++;
   const { nodeId, interruptId } = open;
-  const { feedback, refineFeedback } = value;
-  const said = isJsonObject(refineFeedback) ? refineFeedback.text : feedback;
+  const { refineFeedback } = value;
+  const said = isJsonObject(refineFeedback) ? refineFeedback.text : reasonOf(value);
   const text = typeof said === 'string' ? said : '';
   emit(
     'openwop-temporal.asked-back',

@@ -2,6 +2,7 @@
 // until its frame takes the resolution, and ends by an answer, by its deadline or with the run.
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
 import type { PayloadOf } from '../src/rules/events.ts';
+import { reasonOf } from '../src/rules/gate-actions.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
@@ -324,6 +325,7 @@ function emitReceived(
   const given = isJsonObject(value) ? value : {};
   const answer = actionIn(value);
   const action = receivedAction(open, answer);
+  const feedback = reasonOf(given);
   const last = open.votes.at(-1);
   const decided = open.votes.filter(
     ({ effect, of }) => effect === last?.effect && (effect === 'end' || of === last.of),
@@ -336,7 +338,7 @@ function emitReceived(
       ...(answer === action ? {} : { answer }),
       decidedBy:
         open.votes.length > 1 ? `quorum:${decided}-of-${open.judging.required}` : principal,
-      ...(typeof given.feedback === 'string' ? { feedback: given.feedback } : {}),
+      ...(feedback === undefined ? {} : { feedback }),
       ...(isJsonObject(given.refineFeedback) && action === 'refine'
         ? {
             refineFeedback:

@@ -1,5 +1,6 @@
 // A decision that a human looks at before it stands (RFC 0002 §F; interrupt.md low-confidence): what is asked, what may
 // be answered, and what an answer makes of it.
+import { reasonOf } from '../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
 import { actionSchema, NOTES } from './approvals.ts';
@@ -63,11 +64,11 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
       return orchestrates && isDecision(value)
         ? { key, decision: value }
         : { key, answers: answersOf(value) };
-    default: {
-      const reason =
-        typeof answer.reason === 'string' ? answer.reason : 'A human rejected the decision.';
-      throw nodeFailure('escalation_rejected', reason);
-    }
+    default:
+      throw nodeFailure(
+        'escalation_rejected',
+        reasonOf(answer) ?? 'A human rejected the decision.',
+      );
   }
 }
 

@@ -2,6 +2,7 @@
 // effect here, workflow code goes by the effect, and pages show it. An answer whose effect nobody declared never lets a
 // run go on.
 import type { ApprovalAction, ApprovalGateConfig } from '../../schemas/types.generated.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 
 /**
  * What an answer does to the step that asks. `continue`: the step is done. `route`: it is done, and only edges with a
@@ -116,4 +117,19 @@ export function effectOf(
 /** Votes against it that decline a question which takes `required` votes for it. */
 export function votesToDecline(required: number, isByMajority: boolean): number {
   return isByMajority ? Math.floor(required / 2) + 1 : 1;
+}
+
+/** Why somebody answered so: `feedback`, or `reason`, which stands for it where that is absent. */
+export function reasonOf({ feedback, reason }: JsonObject): string | undefined {
+  return textOf(feedback) ?? textOf(reason);
+}
+
+/** Both are given, and differ: only one of them could be told. */
+export function hasTwoReasons({ feedback, reason }: JsonObject): boolean {
+  const [one, other] = [textOf(feedback), textOf(reason)];
+  return one !== undefined && other !== undefined && one !== other;
+}
+
+function textOf(value: JsonValue | undefined): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -2,7 +2,7 @@
 // the race is decided in the workflow. Used by the API and by the run's page. History is read once, before the message;
 // a second time only for one that the workflow refused, because what became of the question is in the log alone.
 import { HostError, invalid } from '../rules/errors.ts';
-import { canonicalAction } from '../rules/gate-actions.ts';
+import { canonicalAction, hasTwoReasons } from '../rules/gate-actions.ts';
 import { digestOf, sha256Hex } from '../rules/ids.ts';
 import {
   canonicalJson,
@@ -208,9 +208,14 @@ function faultOf(
   if (!compiled.ok)
     return new HostError('internal_error', { reason: "the interrupt's schema cannot be used" });
   const checked = compiled.value.validate(value);
-  if (checked.ok) return undefined;
-  const [first] = checked.errors;
-  return invalid(`${field}${first.pointer}`, first.message, { errors: checked.errors });
+  if (!checked.ok) {
+    const [first] = checked.errors;
+    return invalid(`${field}${first.pointer}`, first.message, { errors: checked.errors });
+  }
+  const isTwofold = isJsonObject(value) && typeof value.action === 'string' && hasTwoReasons(value);
+  return isTwofold
+    ? invalid(`${field}/reason`, 'differs from "feedback", and both say why: send one of them')
+    : undefined;
 }
 
 /** An answer that comes too late is told why, and who answered instead. */

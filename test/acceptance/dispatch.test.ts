@@ -453,8 +453,10 @@ describe('what is not sure enough', () => {
   it('rejected: nobody is started', async () => {
     const runId = await start('maps', unsure);
     await host.waitFor(runId, waiting);
-    await resolve(runId, 'work', { action: 'reject' });
-    expect(await doneAs(runId)).toMatchObject({ error: { code: 'escalation_rejected' } });
+    await resolve(runId, 'work', { action: 'reject', reason: 'Too dear.' });
+    expect(await doneAs(runId)).toMatchObject({
+      error: { code: 'escalation_rejected', message: 'Too dear.' },
+    });
     expect(ofType(await log(runId), 'node.dispatched')).toEqual([]);
   });
 

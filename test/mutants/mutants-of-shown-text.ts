@@ -63,4 +63,18 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
     ['workflows/approvals.ts', 'schema: {}, isRequired: true }', 'schema: {} }'],
     ['test/workflows/answer-schemas.test.ts', 'is refused'],
   ],
+  [
+    117,
+    [
+      'src/rules/gate-actions.ts',
+      'return textOf(feedback) ?? textOf(reason);',
+      'return textOf(feedback);',
+    ],
+    ['test/workflows/approvals.test.ts', 'why somebody says no'],
+  ],
+  [
+    117,
+    ['src/runs/answer.ts', '&& hasTwoReasons(value);', '&& false;'],
+    ['test/runs/answer.test.ts', 'one reason is told'],
+  ],
 ];

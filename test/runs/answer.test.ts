@@ -7,6 +7,7 @@ import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt, answerOpen } from '../../src/runs/answer.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const ADA = subjectOf('api-key', 'default', 'ada');
@@ -162,5 +163,31 @@ describe('an answer reaches the run as it was given', () => {
     await answer(deps, value);
     await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA });
     expect(sent.map((one) => one.value)).toEqual([value, value]);
+  });
+});
+
+describe('why somebody answers so', () => {
+  const open = {
+    ...{ nodeId: 'gate', interruptId: 'int-1' },
+    resumeSchema: approvalSchema(['accept', 'reject']),
+  } as unknown as Parameters<typeof answerOpen>[1];
+  const send = async (value: JsonValue) => {
+    const { deps, sent } = asking(['int-1']);
+    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA });
+    return sent.map((one) => one.value);
+  };
+
+  // [I117]
+  test('one reason is told: another one beside it is refused by its name', async () => {
+    const value = { action: 'reject', feedback: 'Too dear.' };
+    await expect(send({ ...value, reason: 'Too late.' })).rejects.toMatchObject({
+      code: 'validation_error',
+      details: {
+        field: '/resumeValue/reason',
+        reason: expect.stringMatching(/feedback/) as string,
+      },
+    });
+    for (const reason of ['', 'Too dear.'])
+      expect(await send({ ...value, reason })).toEqual([{ ...value, reason }]);
   });
 });

@@ -99,6 +99,24 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
     expect(isTaken(schema, value)).toBe(expected);
   });
 
+  // [I117]
+  it.each<JsonObject>([{ reason: 'Too dear.' }, { feedback: 'Too dear.' }])(
+    'why it is rejected is the error of the node: %j',
+    async (why) => {
+      const run = await runOnce({
+        input: oneAgent(),
+        activities: scripted({ turns: [decision({ refund: 10 }, 0.55)] }).activities,
+        script: async (handle) => {
+          const value = { action: 'reject', ...why };
+          await answer(handle, 'think', value, ratificationSchema(undefined, [ANSWER_LIST]));
+        },
+      });
+      expect(payloadsOf(run, 'node.failed')).toMatchObject([
+        { error: { code: 'escalation_rejected', message: 'Too dear.' } },
+      ]);
+    },
+  );
+
   it('a change that contains no decision fails the node', async () => {
     const run = await runOnce({
       input: oneAgent(),
@@ -132,7 +150,8 @@ describe('interrupt.md §approval: what goes with one answer goes with no other'
     { action: 'refine', ...said, refineFeedback: { scope: 'whole', text: 'less' } },
     { action: 'refine', feedback: 'less' },
     { action: 'accept', voter: 'bob' },
-    { action: 'deny', reason: 'too dear' },
+    ...['accept', 'reject', 'deny', 'refine'].map((action) => ({ action, reason: 'too dear' })),
+    { action: 'edit-accept', editedArtifactData: null, reason: 'too dear' },
   ])('is taken: %j', (value) => {
     expect(refusal(schema, value)).toBeUndefined();
   });

@@ -177,6 +177,40 @@ describe('interrupt.md: an answer does what its effect says', () => {
     expect(run.status).toBe('failed');
   });
 
+  // [I117]
+  it.each<[string, JsonObject]>([
+    ['feedback', { feedback: 'Too dear.' }],
+    ['reason', { reason: 'Too dear.' }],
+    ['reason beside an empty feedback', { feedback: '', reason: 'Too dear.' }],
+    ['both, where they are the same', { feedback: 'Too dear.', reason: 'Too dear.' }],
+  ])('why somebody says no is in every event of it, and in the error: %s', async (_, why) => {
+    const run = await voted(['ada', 'deny', why]);
+    expect(payloadsOf(run, 'approval.rejected')).toEqual([
+      { gateId: 'gate', principal: 'ada', reason: 'Too dear.' },
+    ]);
+    expect(payloadsOf(run, 'approval.received')).toMatchObject([
+      { action: 'reject', answer: 'deny', feedback: 'Too dear.' },
+    ]);
+    expect(payloadsOf(run, 'run.failed')).toMatchObject([
+      { error: { code: 'approval_rejected', message: 'The answer was "deny": Too dear.' } },
+    ]);
+  });
+
+  // [I117]
+  it('so is why of a yes, and what is asked back as a reason', async () => {
+    const run = await runOnce({
+      input: runInput(PAYMENT),
+      script: async (handle) => {
+        await say(handle, { action: 'ask', reason: 'For whom?' });
+        await say(handle, { action: 'accept', reason: 'It is fair.' });
+      },
+    });
+    expect(payloadsOf(run, 'openwop-temporal.asked-back')).toMatchObject([{ text: 'For whom?' }]);
+    expect(payloadsOf(run, 'approval.received')).toMatchObject([
+      { action: 'accept', feedback: 'It is fair.' },
+    ]);
+  });
+
   it('votes for two values are not votes for one', async () => {
     const edited = { editedArtifactData: { amount: 5 } };
     const run = await voted(

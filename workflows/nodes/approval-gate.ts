@@ -1,7 +1,12 @@
 // core.approvalGate: a human decides among the answers that its config offers, each with a declared effect (interrupt.md;
 // interrupt-profiles.md quorum; status waiting-approval). A no is a failure that an edge with `any_failed` can route.
 import type { ApprovalGateConfig } from '../../schemas/types.generated.ts';
-import { effectOf, offeredActions, type OfferedAction } from '../../src/rules/gate-actions.ts';
+import {
+  effectOf,
+  offeredActions,
+  reasonOf,
+  type OfferedAction,
+} from '../../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
 import { actionIn, approvalSchema } from '../approvals.ts';
 import { nodeFailure, type NodeKind } from '../context.ts';
@@ -50,9 +55,11 @@ export const approvalGate: NodeKind = async (visit) => {
     case 'route':
       return { kind: 'completed', outputs, isRouted: true };
     default:
-      throw nodeFailure(
-        'approval_rejected',
-        action === 'reject' ? 'The approval was rejected.' : `The answer was "${action}".`,
-      );
+      throw nodeFailure('approval_rejected', noOf(action, reasonOf(outputs)));
   }
 };
+
+function noOf(action: string, reason: string | undefined): string {
+  const what = action === 'reject' ? 'The approval was rejected' : `The answer was "${action}"`;
+  return reason === undefined ? `${what}.` : `${what}: ${reason}`;
+}
