@@ -106,16 +106,29 @@ interface Said {
 /** What is sent for what was said. Throws CliFault where the question has no such answer. */
 function valueOf(question: OpenQuestion, { action, flags }: Said): JsonValue {
   const { value } = flags;
-  if (action === undefined) return jsonOf(value ?? '', '--value');
+  if (action === undefined) return wholeAnswer(flags);
   const choice = requireChoice(question, action);
   const filled = fillInOf(question, choice);
   if (value !== undefined && filled !== 'change' && filled !== 'outcome')
-    throw usageFault('--value goes with edit-accept, or alone. Nothing was sent.');
+    throw usageFault('--value goes with edit-accept, with close, or alone. Nothing was sent.');
   if (flags.answer !== undefined && filled !== 'answers')
     throw usageFault('--answer goes with answers to questions. Nothing was sent.');
   const result = resumeValueOf(formOf(question, choice, flags), question);
   if (!result.ok) throw usageFault(`${result.message} ${HINTS[filled]}`.trim());
   return result.value;
+}
+
+/** Throws CliFault where something is said beside it. */
+function wholeAnswer({ value = '', reason, answer }: AnswerFlags): JsonValue {
+  const [beside] = [
+    ...(reason === undefined ? [] : ['--reason']),
+    ...(answer === undefined ? [] : ['--answer']),
+  ];
+  if (beside !== undefined)
+    throw usageFault(
+      `--value alone is the whole answer: ${beside} does not go with it. Nothing was sent.`,
+    );
+  return jsonOf(value, '--value');
 }
 
 /** Throws CliFault where the question has no answer of this name. */
@@ -136,23 +149,21 @@ function requireChoice(question: OpenQuestion, action: string): Choice {
 function formOf(
   question: OpenQuestion,
   choice: Choice,
-  { reason: text, value, answer }: AnswerFlags,
+  { reason, value = '', answer = [] }: AnswerFlags,
 ): Readonly<Record<string, string>> {
-  const { action } = choice;
-  const reason: Record<string, string> = text === undefined ? {} : { reason: text };
+  const said = { action: choice.action, ...(reason === undefined ? {} : { reason }) };
   switch (fillInOf(question, choice)) {
     case 'outcome':
-      return { action, ...reason, editedDecision: value ?? '' };
     case 'change':
-      return { action, editedDecision: value ?? '' };
+      return { ...said, editedDecision: value };
     case 'answers':
-      return { action, ...answersOf(question.data, answer ?? []) };
+      return { ...said, ...answersOf(question.data, answer) };
     case 'refinement':
     case 'question':
     case 'turn':
     case 'reason':
     case 'nothing':
-      return { action, ...reason };
+      return said;
   }
 }
 

@@ -31,7 +31,10 @@ export function addRunCommands(program: Command, cli: Cli): Command {
     .option('--interrupt <id>', 'this question')
     .option('--answer <id=text>', 'the answer to one question of several (again for each)', collect)
     .option('--reason <text>', 'why, or what should change')
-    .option('--value <JSON>', 'with edit-accept the changed value; alone the whole answer')
+    .option(
+      '--value <JSON>',
+      'the changed value, with edit-accept; the outcome, with close; alone the whole answer',
+    )
     .action(async (runId: string, action: string | undefined, flags: AnswerFlags) =>
       answerRun(cli, { runId, action, flags }),
     );

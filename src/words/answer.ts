@@ -8,7 +8,6 @@ import {
   formShapeOf,
   outcomeSchemaOf,
   questionsOf,
-  type FormShape,
   type OpenQuestion,
 } from './question.ts';
 import { asField, asSent, readNumber, readTypedJson, type ReadTyped } from './typed.ts';
@@ -25,7 +24,8 @@ const FIELD = 'field.';
 
 /**
  * The resume value that a form stands for. Fields: `action` (one of those that the question offers),
- * `reason`, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value, `answer.<questionId>`.
+ * `reason`, which goes with every answer, `editedDecision` (JSON text) or `field.<member>` for each member of a flat value,
+ * `answer.<questionId>`.
  */
 export function resumeValueOf(
   form: AnswerForm,
@@ -53,14 +53,17 @@ export function resumeValueOf(
       return yes({ action, refineFeedback: { scope: 'whole', text } });
     case 'question':
       if (!text) return no('Say what you want to know.');
-      return yes({ action, ...feedback(text, action, shape) });
+      return yes({ action, feedback: text });
     case 'turn':
       return turnOf(fields, interrupt.data);
     case 'outcome':
       return closingOf(fields, interrupt.data);
     case 'reason':
     case 'nothing':
-      return yes({ action, ...feedback(text, action, shape) });
+      // A decision in doubt has it by this name, with a no alone.
+      return shape === 'low-confidence' && action === 'reject' && text
+        ? yes({ action, reason: text })
+        : yes({ action, ...feedbackOf(fields) });
   }
 }
 
@@ -81,8 +84,11 @@ function closingOf(fields: Readonly<Record<string, string>>, data: JsonObject): 
   const text = fields.reason?.trim();
   const schema = outcomeSchemaOf(data);
   const last: JsonObject = text ? { turn: { content: text } } : {};
-  if (!schema) return yes({ operation: 'close', ...last });
   const given = fields.editedDecision?.trim();
+  if (!schema)
+    return given
+      ? no('This conversation asks for no outcome.')
+      : yes({ operation: 'close', ...last });
   const outcome = given ? typed(given, schema) : undefined;
   if (!outcome) return no('The outcome is missing.');
   if (!outcome.ok) return no(`The outcome ${outcome.message}.`);
@@ -97,10 +103,9 @@ function no(message: string): ResumeValue {
   return { ok: false, message };
 }
 
-function feedback(text: string | undefined, action: string, shape: FormShape): JsonObject {
-  if (!text) return {};
-  if (shape === 'low-confidence') return action === 'reject' ? { reason: text } : {};
-  return { feedback: text };
+function feedbackOf({ reason = '' }: Readonly<Record<string, string>>): JsonObject {
+  const text = reason.trim();
+  return text === '' ? {} : { feedback: text };
 }
 
 function edited(
@@ -109,9 +114,8 @@ function edited(
 ): ResumeValue {
   const value = editedValue(fields, interrupt);
   if (!value.ok) return value;
-  return formShapeOf(interrupt) === 'low-confidence'
-    ? yes({ action: 'edit-accept', decision: value.value })
-    : yes({ action: 'edit-accept', editedArtifactData: value.value });
+  const name = formShapeOf(interrupt) === 'low-confidence' ? 'decision' : 'editedArtifactData';
+  return yes({ action: 'edit-accept', [name]: value.value, ...feedbackOf(fields) });
 }
 
 function editedValue(
@@ -185,7 +189,7 @@ function answersOf(fields: Readonly<Record<string, string>>, data: JsonObject): 
     if (!answer.ok) return no(`The answer to "${question}" ${answer.message}.`);
     answers.push([id, answer.value]);
   }
-  return yes({ answers: Object.fromEntries(answers) });
+  return yes({ answers: Object.fromEntries(answers), ...feedbackOf(fields) });
 }
 
 /** Text as the question's schema types it: what is meant as text stays as it is. A message has no subject and no full stop. */

@@ -54,6 +54,43 @@ it('two answers to one question are refused, and nothing is sent', async () => {
   expect(host.asked.length).toBe(1);
 });
 
+// [I117]
+it.each<[string, object, string[], object]>([
+  ['of a yes', { kind: 'low-confidence' }, ['accept'], { action: 'accept', feedback: 'So be it.' }],
+  [
+    'of a change',
+    {},
+    ['edit-accept', '--value', '1'],
+    { action: 'edit-accept', editedArtifactData: 1, feedback: 'So be it.' },
+  ],
+  [
+    'of answers',
+    { kind: 'clarification', questions: [{ id: 'a', question: 'Which?' }] },
+    ['--answer', 'a=1'],
+    { answers: { a: '1' }, feedback: 'So be it.' },
+  ],
+])('a reason is sent with each answer: %s', async (_, more, args, resumeValue) => {
+  host.script({ [QUESTIONS]: asking(question(more)), [ANSWER]: { body: { status: 'resolved' } } });
+  expect((await answer(...args, '--reason', 'So be it.')).code).toBe(0);
+  expect(host.asked.at(-1)?.body).toMatchObject({ resumeValue });
+});
+
+// [I117]
+it.each([
+  ['--reason', 'Why?'],
+  ['--answer', 'a=1'],
+])('a whole answer has no %s beside it', async (...beside) => {
+  host.script({ [QUESTIONS]: asking(question()) });
+  const { code, err } = await answer('--value', '{"action":"accept"}', ...beside);
+  expect([code, err, host.asked.length]).toEqual([2, expect.stringContaining(beside[0]), 1]);
+});
+
+it('where a value goes is said', async () => {
+  host.script({ [QUESTIONS]: asking(question()) });
+  const { err } = await answer('accept', '--value', '1');
+  expect(err).toContain('--value goes with edit-accept, with close, or alone. Nothing was sent.');
+});
+
 it('`edit` is an old name of `edit-accept` here, too', async () => {
   host.script({ [QUESTIONS]: asking(question()), [ANSWER]: { body: { status: 'resolved' } } });
   expect((await answer('edit', '--value', '{"a":1}')).code).toBe(0);

@@ -74,6 +74,16 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
+    [ANSWER, '[name]: value.value, ...feedbackOf(fields) });', '[name]: value.value });'],
+    ['test/words/answer.test.ts', 'change it with a word'],
+  ],
+  [
+    117,
+    ['src/cli/answer-command.ts', 'if (beside !== undefined)', 'if (false)'],
+    ['test/cli/answers.test.ts', 'a whole answer has no'],
+  ],
+  [
+    117,
     ['src/runs/answer.ts', '&& hasTwoReasons(value);', '&& false;'],
     ['test/runs/answer.test.ts', 'one reason is told'],
   ],

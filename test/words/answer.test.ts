@@ -186,7 +186,33 @@ describe('interrupt.md: a form that is right', () => {
       { action: 'ask', reason: ' Why? ' },
       { action: 'ask', feedback: 'Why?' },
     ],
-    ['ratify', unsure, { action: 'accept', reason: 'ignored' }, { action: 'accept' }],
+    [
+      '[I117] ratify with a word',
+      unsure,
+      { action: 'accept', reason: ' fine ' },
+      { action: 'accept', feedback: 'fine' },
+    ],
+    [
+      '[I117] change it with a word',
+      unsure,
+      { action: 'edit-accept', editedDecision: '"keep"', reason: 'better' },
+      { action: 'edit-accept', decision: 'keep', feedback: 'better' },
+    ],
+    [
+      '[I117] edit with a word',
+      nested,
+      { action: 'edit-accept', editedDecision: '{"parts":[]}', reason: 'better' },
+      { action: 'edit-accept', editedArtifactData: { parts: [] }, feedback: 'better' },
+    ],
+    [
+      '[I117] answer with a word',
+      clarification,
+      { action: 'answers', ...answers, reason: 'I asked Ada' },
+      {
+        answers: { colour: ' blue ', count: 2, gift: true, sizes: ['S'] },
+        feedback: 'I asked Ada',
+      },
+    ],
     [
       'turn down',
       unsure,
@@ -346,6 +372,12 @@ describe('interrupt.md: a form that is wrong is refused in words, and nothing is
       bounded,
       { action: 'close', editedDecision: 'seven' },
       /outcome/,
+    ],
+    [
+      '[I117] a close with an outcome that nobody asks for',
+      talk,
+      { action: 'close', editedDecision: '7' },
+      /no outcome/,
     ],
     ['a missing answer', clarification, { ...answers, 'answer.colour': '' }, /Which colour/],
     ['text for a count', clarification, { ...answers, 'answer.count': 'two' }, /How many/],
