@@ -3,8 +3,9 @@
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Unreadable } from '../rules/unreadable.ts';
 import { unreadableText } from '../words/unreadable.ts';
+import { changeTextOf, TOO_LARGE_TO_CHANGE } from '../words/answer.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
-import { hidesAPart, printableAlone, printableJson } from '../words/printable.js';
+import { hidesAPart, printableAlone } from '../words/printable.js';
 import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
   askedBackOf,
@@ -264,6 +265,8 @@ function edit(model: AnswerModel): string {
     send: 'Accept with changes',
   };
   const value = editableOf(interrupt);
+  const text = changeTextOf(interrupt);
+  if (text === undefined) return fold(choice.label, `<p>${escapeHtml(TOO_LARGE_TO_CHANGE)}</p>`);
   const fields = hasFields(value)
     ? Object.entries(value)
         .map(([name, part]) => memberField(name, part))
@@ -271,7 +274,7 @@ function edit(model: AnswerModel): string {
     : area({
         name: 'editedDecision',
         label: `${what} (JSON)`,
-        value: printableJson(value, 2),
+        value: text,
         required: true,
       });
   return fold(choice.label, form(model, fields, { label: send }));

@@ -2,6 +2,8 @@
 // (interrupt.md), whatever the question holds.
 import { describe, expect, it } from 'vitest';
 import { questionLines } from '../../src/app/question-lines.ts';
+import { commandLines } from '../../src/cli/question-lines.ts';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { choicesOf } from '../../src/words/choices.ts';
 import { printableJson } from '../../src/words/printable.js';
@@ -166,6 +168,17 @@ describe('the requests that the terminal prints', () => {
     expect(questionLines(asked, address).join('\n')).toContain('c: C? (red)');
     const talk = open('conversation.exchange', { turns: [{ from: 'user', content: 'Hi \u202e' }] });
     expect(questionLines(talk, address).join('\n')).toContain(String.raw`user: Hi \u202e`);
+  });
+
+  it('[I104] a content that is larger than an answer is in no command, which is said', () => {
+    const choices = offeredActions({ actions: ['edit-accept'] });
+    const lines = (size: number) =>
+      commandLines(open('approval', { choices, artifactData: 'x'.repeat(size) }), 'run-1');
+    const [, said, command] = lines(32 * 1024);
+    expect(said).toContain('an answer holds at most 32 KiB.');
+    expect(command).toMatch(/edit-accept --interrupt \S+ --value '…'$/);
+    expect(lines(31 * 1024).at(-1)).toContain('xxx');
+    expect(lines(31 * 1024)).toHaveLength(2);
   });
 
   it('a wait for another system has no answer to print', () => {

@@ -42,6 +42,20 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
     [ANSWER, 'parts.push([name, asField(text)])', 'parts.push([name, text])'],
     ['test/words/answer.test.ts', 'a text that was changed'],
   ],
+  [
+    104,
+    [
+      ANSWER,
+      'if (jsonBytes(changeTo(interrupt, value)) > INLINE_VALUE_BYTES) return undefined;',
+      '',
+    ],
+    [OF_PAGE, 'has no form to change it'],
+  ],
+  [
+    104,
+    [ANSWER, '[printableJson(value, 2), printableJson(value)]', '[printableJson(value, 2)]'],
+    [OF_PAGE, 'sends back'],
+  ],
   [104, [HTML, 'NUMBER.test(shown) ?', 'false ?'], [OF_PAGE, 'is not shown as']],
   [
     116,
@@ -74,7 +88,11 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
-    [ANSWER, '[name]: value.value, ...feedbackOf(fields) });', '[name]: value.value });'],
+    [
+      ANSWER,
+      '...changeTo(interrupt, value.value), ...feedbackOf(fields)',
+      '...changeTo(interrupt, value.value)',
+    ],
     ['test/words/answer.test.ts', 'change it with a word'],
   ],
   [

@@ -133,15 +133,33 @@ it.each<[string, JsonValue]>([
   ['an escape as a text', { order: SHOWN, quote: '"' }],
   ['null and nothing', { a: null, b: '' }],
   ['a number as JavaScript writes it', { a: 1e21, b: 1e-7 }],
+  ['as much as an answer holds', { note: 'x'.repeat(32 * 1024 - 70) }],
+  ['what indented is longer than a field', { parts: Array<number>(16_000).fill(1) }],
+  [
+    'more members than a form has fields',
+    Object.fromEntries(Array.from({ length: 2_500 }, (_, at) => [`m${at}`, 1])),
+  ],
 ])('[I104] a form sends back what nobody changed as it was: %s', (_, value) => {
   const asked = { ...question, ...approval(value, { actions: ['accept', 'edit-accept'] }) };
   const fields = untouched(cardOf(asked));
   expect(Object.keys(fields).length).toBeGreaterThan(0);
+  expect(Object.keys(fields).length).toBeLessThan(2_000);
   const sent = resumeValueOf({ action: 'edit-accept', ...fields }, asked);
   expect(sent).toEqual({
     ok: true,
     value: { action: 'edit-accept', editedArtifactData: value },
   });
+});
+
+it.each<[string, JsonValue]>([
+  ['than an answer', { note: 'x'.repeat(32 * 1024) }],
+  ['than a field', { note: '\u007f'.repeat(30 * 1024) }],
+])('[I104] what is larger %s has no form to change it, which is said', (_, value) => {
+  const asked = approval(value, { actions: ['accept', 'edit-accept'] });
+  const card = cardOf(asked);
+  expect(untouched(card)).toEqual({});
+  expect(card).toContain('too large to be changed here: an answer holds at most 32 KiB.');
+  expect(card).toContain('name="action" value="accept"');
 });
 
 // [I104]
