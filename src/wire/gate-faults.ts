@@ -4,7 +4,12 @@
 import { gateFieldsOf, isTestDefinition } from '../rules/capabilities.ts';
 import { graphOf } from '../rules/definition-graph.ts';
 import { actionFaults, offeredActions } from '../rules/gate-actions.ts';
-import type { ApprovalGateConfig, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import { edgeDecision } from '../rules/routing.ts';
+import type {
+  ApprovalGateConfig,
+  WorkflowDefinition,
+  WorkflowEdge,
+} from '../../schemas/types.generated.ts';
 import type { DefinitionFault } from './load-definition.ts';
 import { validate } from './validators.ts';
 import { pointerSegment } from '../rules/json.ts';
@@ -86,22 +91,32 @@ function peopleFault(pointer: string, requiredCapability: string): DefinitionFau
   };
 }
 
-/** An answer with the effect `route` needs an edge with a condition. A quorum takes only votes for or against. */
+/** An answer with the effect `route` leads somewhere. A quorum takes only votes for or against. */
 function routeFaults(
   definition: WorkflowDefinition,
   { gate, id, pointer }: Gate,
 ): DefinitionFault[] {
-  const at = offeredActions(gate).findIndex(({ effect }) => effect === 'route');
-  if (at < 0) return [];
-  const place = `${pointer}/actions/${at}`;
-  if ((gate.requiredApprovals ?? 1) > 1)
-    return [refusal(place, 'the effect "route" does not go with requiredApprovals')];
   const { forwardOut, backOut } = graphOf(definition);
   const out = [...(forwardOut.get(id) ?? []), ...(backOut.get(id) ?? [])];
-  if (out.some(({ condition }) => condition !== undefined)) return [];
-  return [
-    refusal(place, `the effect "route" needs an edge from "${id}" with a condition that takes it`),
-  ];
+  return offeredActions(gate).flatMap(({ action, effect }, at) => {
+    const place = `${pointer}/actions/${at}`;
+    if (effect !== 'route') return [];
+    if ((gate.requiredApprovals ?? 1) > 1)
+      return [refusal(place, 'the effect "route" does not go with requiredApprovals')];
+    if (out.some((edge) => mayTake(edge, action))) return [];
+    const needed = `an edge from "${id}" with a condition that holds where outputs.action is "${action}"`;
+    return [refusal(place, `the effect "route" needs ${needed}`)];
+  });
+}
+
+/** Whether the answer takes the edge; true also where that depends on more than the answer's name. */
+function mayTake({ condition }: WorkflowEdge, action: string): boolean {
+  if (condition === undefined) return false;
+  const [root, name] = (condition.left ?? '').split('.');
+  const isByName = root === 'error' || (root === 'outputs' && name === 'action');
+  if (!isByName || condition.type === 'regex') return true;
+  const end = { kind: 'completed', outputs: { action }, isRouted: true } as const;
+  return edgeDecision({ condition }, end, {}) === 'taken';
 }
 
 /** Changed content is an output of the gate alone: where nothing reads it, the run would perform what was there before. */

@@ -79,4 +79,13 @@ export const OF_EFFECTS: readonly Row[] = [
     ],
     [OF_GATES, 'changed content that nobody reads'],
   ],
+  [
+    96,
+    [
+      'src/wire/gate-faults.ts',
+      "if (!isByName || condition.type === 'regex') return true;",
+      'return true;',
+    ],
+    [OF_GATES, 'leads somewhere'],
+  ],
 ];

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { nodeTypesOf } from '../../src/rules/capabilities.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { checkDefinition } from '../../src/wire/load-definition.ts';
-import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { EdgeCondition, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { chain, definition, edge, node } from '../support/definitions.ts';
 
 /** Where it is loaded, and whether its id is one of definitions made for tests. */
@@ -129,6 +129,51 @@ describe('an answer that asks for changes is never a yes', () => {
     const [fault] = faultsOf(gated({ actions: ['refine'] }), 'outside test mode');
     expect(fault).toContain('"end"');
     expect(fault).not.toContain('"continue"');
+  });
+});
+
+describe('an answer that leads on elsewhere leads somewhere', () => {
+  const routed = (...conditions: (EdgeCondition | undefined)[]) =>
+    definition(
+      'routed',
+      [
+        node('g', 'core.approvalGate', {
+          config: {
+            actions: [
+              'accept',
+              ...['later', 'never'].map((action) => ({ action, effect: 'route' })),
+            ],
+          },
+        }),
+        ...conditions.map((_, at) => node(`n${at}`, 'core.noop')),
+      ],
+      conditions.map((condition, at) => edge('g', `n${at}`, condition ? { condition } : {})),
+    );
+  const when = (type: EdgeCondition['type'], right?: string, left = 'outputs.action') => ({
+    ...{ type, left },
+    ...(right === undefined ? {} : { right }),
+  });
+  const NEEDED = 'the effect "route" needs an edge from "g" with a condition that holds where';
+
+  // [I96]
+  it.each<[string, (EdgeCondition | undefined)[], string[]]>([
+    ['each by its name', [when('equals', 'later'), when('equals', 'never')], []],
+    ['every one but a yes', [when('notEquals', 'accept')], []],
+    ['whatever it is', [when('truthy')], []],
+    ['by what is known only then', [when('equals', 'now', 'speed')], []],
+    ['by what was said with it', [when('truthy', undefined, 'outputs.feedback')], []],
+    ['by a pattern', [when('regex', '^l')], []],
+    ['no edge', [], ['later', 'never']],
+    ['an edge without a condition', [undefined], ['later', 'never']],
+    ['by another name', [when('equals', 'accept')], ['later', 'never']],
+    ['one of them alone', [undefined, when('equals', 'later')], ['never']],
+    ['by an error that it is not', [when('truthy', undefined, 'error.code')], ['later', 'never']],
+  ])('%s', (_, conditions, faulty) => {
+    const faults = faulty.map((action) => {
+      const at = action === 'later' ? 1 : 2;
+      return `/nodes/0/config/actions/${at} validation_error: ${NEEDED} outputs.action is "${action}"`;
+    });
+    expect(faultsOf(routed(...conditions), 'outside test mode')).toEqual(faults);
   });
 });
 
