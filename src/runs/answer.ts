@@ -173,7 +173,7 @@ export function kept(
   if (at === undefined) return value;
   throw invalid(
     `${field}${at}`,
-    `What is written at ${at || 'its top'} looks like a key, a token or another secret. Secrets are never stored, so that the answer was not taken. Write it without that.`,
+    `The answer looks like it holds a secret (${at === '' ? 'as a whole' : `at ${at}`}). Secrets are never stored, so it was not taken.`,
   );
 }
 

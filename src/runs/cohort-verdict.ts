@@ -161,9 +161,10 @@ function isOther(diff: ComparedWhole, { input: { fork } }: RunRow): boolean {
 }
 
 const LACKS_RECORD = { code: SOURCE_MISSING, message: ERRORS[SOURCE_MISSING].message };
+const MI = 1024 * 1024;
 const TOO_LONG = {
   code: 'payload_too_large',
-  message: `Its log, or that of its source, is too long to be compared. Up to ${MAX_DIGESTED_FACTS} events are, ${MAX_COMPARED_CHARACTERS} characters, and ${MAX_STREAM_CHARACTERS} of streamed text.`,
+  message: `Its log, or that of its source, is too long to be compared. Compared are logs of up to ${MAX_DIGESTED_FACTS.toLocaleString('en')} events, ${MAX_COMPARED_CHARACTERS / MI} Mi characters and ${MAX_STREAM_CHARACTERS / MI} Mi of streamed text.`,
 };
 
 /** Why the result is not known: before any error of the fork's own. */

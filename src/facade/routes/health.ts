@@ -35,7 +35,7 @@ export const READINESS = {
   path: '/readyz',
   operationId: 'readiness',
   summary:
-    'Temporal and the database answer, which also takes writes (`sqlState`: what it refused that with); stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for. `keys` says that other processes encrypt with a key which this one does not have.',
+    'Temporal answers, and the database answers and takes writes; `sqlState`: the code with which it refused. Stopped projections are counted by code, of 20 runs at most, and runs that wait for a worker of their build. Where the process has a worker, `worker` says whether it takes steps of runs, or what it waits for. `keys` says that other processes encrypt with a key which this one does not have.',
   access: 'public',
   ofNoMajor: true,
   success: { status: 200, description: 'Ready.', schema: shape('Readiness') },
