@@ -18,6 +18,7 @@ import { writeJson } from './transcript.ts';
 const PARTS = new Set<string>(['node-starts', 'call', 'return', 'wait-opens', 'wait-ends']);
 /** Rows read at once. */
 const PAGE_ROWS = 1_000;
+const IN_DOUBT = { state: 'in-doubt' } as const;
 /** It happened, but what came of it was of no use. Behind any other error it did not: another call repeats nothing. */
 const HAPPENED = new Set(['tool_invalid_output', 'payload_too_large']);
 
@@ -85,23 +86,23 @@ async function inherit(ports: ActivityPorts, sought: Sought, tool?: Tool): Promi
     const identity = { ...place, ...kinOf(context) };
     const told = answers.get(callId);
     const isBefore = here !== undefined && isHere(call) && attempt < here.attempt;
-    const mayBeMade = isBefore || (sideEffects && !unsent.has(callId));
+    const mayBeMade = (isBefore || sideEffects) && !unsent.has(callId);
+    const isDoubt = told ? isLeft(told) && !unsent.has(callId) : mayBeMade;
     const name = canonicalJson([toolId, at.nodeId, at.visit, argsHash, occurrence]);
     if (!isHere(call)) {
       // What came of others is of no interest here, but that nobody knows it.
-      if (told ? isLeft(told) : mayBeMade)
-        former.set(name, { identity, attempt, state: 'in-doubt' });
+      if (isDoubt) former.set(name, { identity, attempt, state: 'in-doubt' });
       else if (told) former.delete(name);
       continue;
     }
-    const state = told || mayBeMade ? await stateOf(ports, context, told) : undefined;
+    const state = isDoubt ? IN_DOUBT : told && (await stateOf(ports, context, told));
     const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
     if (state && !isRepeatable) former.set(name, { identity, attempt, ...state });
   }
   await ports.stores.effects.inherit([...former.values()]);
 }
 
-/** A human left it, whatever had come of it. */
+/** A human left it, whatever had come of it; one that was not made (`unsent`) has come to nothing. */
 function isLeft({ error }: JsonObject): boolean {
   return isJsonObject(error) && error.code === 'effect_skipped';
 }
@@ -110,7 +111,7 @@ interface Calls {
   readonly calls: readonly Call[];
   /** By callId. */
   readonly answers: ReadonlyMap<string, JsonObject>;
-  /** Ids of calls that a human is asked about, and has not let be made. */
+  /** Ids of calls that a human is asked about, or was until their end, and has not let be made. */
   readonly unsent: ReadonlySet<unknown>;
 }
 
@@ -121,6 +122,7 @@ async function readCalls(
   const calls: Call[] = [];
   const answers = new Map<string, JsonObject>();
   const places = new Map<string, { visit: number; attempt: number }>();
+  const unsent = new Set<unknown>();
   let open: readonly OpenItem[] = [];
   for await (const row of rows) {
     const { nodeId } = row;
@@ -128,6 +130,7 @@ async function readCalls(
     const { part } = eventRow(row.type);
     if (part === undefined || !PARTS.has(part)) continue;
     const payload = JSON.parse(row.payload) as JsonObject;
+    if (part === 'return' && unsentIn(open).includes(payload.callId)) unsent.add(payload.callId);
     open = trackOpen(open, { type: row.type, key: row.key, nodeId, payload });
     const at = places.get(nodeId) ?? { visit: 0, attempt: 0 };
     places.set(nodeId, at);
@@ -143,8 +146,11 @@ async function readCalls(
       else if (!row.key.startsWith(`${row.type}|`)) answers.set(payload.callId as string, payload);
     }
   }
-  const unsent = open.filter((item) => item.unsent !== undefined).map(({ ids }) => ids.callId);
-  return { calls, answers, unsent: new Set(unsent) };
+  return { calls, answers, unsent: new Set([...unsent, ...unsentIn(open)]) };
+}
+
+function unsentIn(open: readonly OpenItem[]): unknown[] {
+  return open.filter(({ unsent }) => unsent !== undefined).map(({ ids }) => ids.callId);
 }
 
 /** The n-th equal one of its attempt. */
@@ -188,13 +194,11 @@ async function* firstRows(
 async function stateOf(
   { stores: { content } }: ActivityPorts,
   context: StepContext,
-  told: JsonObject | undefined,
+  told: JsonObject,
 ): Promise<Pick<FormerEffect, 'state' | 'outcomeHash'> | undefined> {
-  if (!told) return { state: 'in-doubt' };
   const { error, outcome = null } = told as { error?: JsonValue; outcome?: JsonValue };
   if (!isJsonObject(error))
     return { state: 'done', outcomeHash: await heldOutcome(content, context, outcome) };
-  if (isLeft(told)) return { state: 'in-doubt' };
   if (!HAPPENED.has(error.code as string)) return undefined;
   return { state: 'done-without-result', outcomeHash: await writeJson(content, context, error) };
 }

@@ -124,7 +124,7 @@ const RETURNED = { kind: 'returned', status: 'ok' };
 const error = (code: string) => ({ status: 'error', error: { code, message: 'no' } });
 
 describe('architecture §5: of a later attempt of a branch', () => {
-  test.each([
+  test.each<[string, Prefix, object, number]>([
     ['one that happened', { answer: { outcome: { paid: 1 }, status: 'ok' } }, RETURNED, 0],
     [
       'one that happened in vain',
@@ -133,12 +133,24 @@ describe('architecture §5: of a later attempt of a branch', () => {
       0,
     ],
     ['one that a human left', { answer: error('effect_skipped') }, { kind: 'in-doubt' }, 0],
+    [
+      'one that a human would not have made',
+      { answer: error('effect_skipped'), approval: 'reject' },
+      RETURNED,
+      1,
+    ],
     ['one without an answer', {}, { kind: 'in-doubt' }, 0],
     [
       'one that the end of its node closed',
       { answer: error('node_timeout'), isClosing: true },
       { kind: 'in-doubt' },
       0,
+    ],
+    [
+      'one that the end of its node closed while a human was asked whether it may be made',
+      { answer: error('node_timeout'), isClosing: true, approval: 'asked' },
+      RETURNED,
+      1,
     ],
     ['one that did not happen', { answer: error('tool_failed') }, RETURNED, 1],
     ['one of an earlier visit', { answer: { outcome: 1, status: 'ok' }, visit: 2 }, RETURNED, 1],
@@ -186,6 +198,20 @@ describe('architecture §5: of a later attempt of a branch', () => {
     const output = await callAgain(rig, { context, hasLeftCalls: true });
     expect([output, performed]).toMatchObject([{ kind: 'in-doubt' }, 0]);
     expect(await callAgain(rig, { context })).toMatchObject(RETURNED);
+  });
+
+  // [I91]
+  test.each([
+    ['a human would not have made', { approval: 'reject', answer: error('effect_skipped') }],
+    [
+      'was cut off while a human was asked whether it may be made',
+      { approval: 'asked', isClosing: true, answer: error('node_timeout') },
+    ],
+  ] as const)('a call that %s is nobody’s doubt elsewhere', async (_what, prefix) => {
+    const rig = await rigOf();
+    await logWith(rig, { says: { sideEffects: true }, ...prefix });
+    const context = { ...rig.context, nodeId: 'plan-b', activityId: 'plan-b/1/0/i0.t0.c0.call' };
+    expect(await callAgain(rig, { context, hasLeftCalls: true })).toMatchObject(RETURNED);
   });
 
   // [I91]

@@ -40,8 +40,13 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    ['activities/former-effects.ts', 'isBefore || (sideEffects &&', 'isBefore && (sideEffects &&'],
+    ['activities/former-effects.ts', '(isBefore || sideEffects)', '(isBefore && sideEffects)'],
     ['test/activities/former-effects.test.ts', 'in this very attempt'],
+  ],
+  [
+    91,
+    ['activities/former-effects.ts', 'isLeft(told) && !unsent.has(callId)', 'isLeft(told)'],
+    ['test/activities/former-effects.test.ts', 'would not have made is nobody'],
   ],
   [
     91,
