@@ -188,8 +188,8 @@ export interface CallToolInput {
         readonly isSupposed?: true;
       }
     | { readonly kind: 'skip' }
-    /** `epoch` of the doubt that was answered: the answer holds for one claim. */
-    | { readonly kind: 'perform'; readonly epoch?: number }
+    /** `epoch` of the doubt that was answered, `doubts` that were shown (HumanWord): the answer holds for one claim. */
+    | { readonly kind: 'perform'; readonly epoch?: number; readonly doubts?: readonly string[] }
     | { readonly kind: 'unreached' };
   /**
    * Of a branch that left its source within this visit of the node: entries of its log that are its source's. What those
@@ -216,7 +216,10 @@ export type CallToolOutput =
       readonly kind: 'in-doubt';
       readonly effectId: string;
       readonly reason: string;
+      /** Absent: this call was not made, and the question is about earlier ones. */
       readonly epoch?: number;
+      /** Effects of the earlier calls in doubt that the reason names. */
+      readonly doubts?: readonly string[];
       /** The call is refused as things stand: no answer may promise to perform it. */
       readonly refused?: true;
       /** Of a rehearsal: it is not performed, and a human says what it would have come to. */

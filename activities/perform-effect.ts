@@ -65,8 +65,10 @@ export type EffectResult =
       readonly kind: 'in-doubt';
       readonly effectId: string;
       readonly reason: string;
-      /** Of its row, where it has one: a human's word is about that. */
+      /** Of its row, where it has one: a human's word is about that. Without it this call was not made. */
       readonly epoch?: number;
+      /** Of a call that was not made: effects of the earlier calls that may have happened, as the reason names them. */
+      readonly doubts?: readonly string[];
     };
 
 /** A call whose effect may be known, whether or not it can be performed now. */
@@ -181,11 +183,23 @@ function claimEffect(
 
 /** What a human must know before a new call is performed. */
 const STANDING = {
-  attempt: 'An earlier attempt of this node called the tool otherwise, and that call may stand.',
-  doubt:
-    'It is not known whether an earlier call of this tool in this run, or in one that it belongs to, happened.',
-  result: 'The same call was made before and happened, but its result could not be used.',
+  attempt: 'An earlier attempt of this node made another call of the tool, which may have happened',
+  doubt: 'It is not known whether an earlier call of the tool happened',
+  result: 'The same call was made before and happened, but its result could not be used',
 };
+
+/** Names the calls that stand in the way by their runs and nodes: who may see those finds them there. */
+function standingReason(
+  { why, earlier }: Extract<EffectClaim, { kind: 'differs' }>,
+  { runId }: StepContext,
+): string {
+  const places = earlier.map((call) => {
+    const run = call.runId === runId ? 'this run' : `run ${call.runId} of its family`;
+    return `node ${call.nodeId} of ${run}`;
+  });
+  return `This call was not made. ${STANDING[why]}: ${[...new Set(places)].join(', ')}.`;
+}
+
 /** What a human who leaves a doubt does not settle. */
 const LEFT_IN_DOUBT =
   'A human decided not to perform the effect again. Whether it happened is unknown.';
@@ -216,7 +230,8 @@ async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResul
       return {
         kind: 'in-doubt',
         effectId: claim.effectId,
-        reason: STANDING[claim.why],
+        reason: standingReason(claim, effect.input.context),
+        ...(claim.why === 'doubt' ? { doubts: claim.earlier.map(({ effectId }) => effectId) } : {}),
       };
     case 'run-closed':
       throw new HostError('run_state_conflict', {

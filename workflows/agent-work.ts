@@ -47,6 +47,7 @@ export type ToolCall = {
     effectId: string;
     reason: string;
     epoch?: number;
+    doubts?: readonly string[];
     refused?: true;
     rehearsed?: true;
   };

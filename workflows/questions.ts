@@ -23,6 +23,12 @@ const DOUBT: Choices = [
   HAPPENED,
 ];
 
+/** Of a call that was not made, where an earlier one stands in its way. That one's outcome is not this one's. */
+const NEW_CALL: Choices = [
+  choice('accept', 'continue', 'Perform this call, whatever the earlier one did'),
+  choice('reject', 'continue', 'Do not perform this call, and tell the agent so'),
+];
+
 /** Of a call that is refused as things stand: there is nothing to perform it with. */
 const WITHOUT = choice('reject', 'continue', 'Go on without it, and tell the agent so');
 const REFUSED_DOUBT: Choices = [WITHOUT, HAPPENED];
@@ -51,6 +57,7 @@ const TURN: Choices = [
 const namesOf = (choices: Choices): readonly string[] => choices.map(({ action }) => action);
 export const TURN_ACTIONS = namesOf(TURN);
 export const DOUBT_ACTIONS = namesOf(DOUBT);
+export const NEW_CALL_ACTIONS = namesOf(NEW_CALL);
 export const REFUSED_DOUBT_ACTIONS = namesOf(REFUSED_DOUBT);
 export const APPROVAL_ACTIONS = namesOf(APPROVAL);
 
@@ -69,6 +76,11 @@ function approval(title: string, why: string, choices: Choices): JsonObject {
 /** An effect that may or may not have happened. */
 export function doubtQuestion(toolId: string, reason: string): JsonObject {
   return approval(`Perform ${toolId} again?`, reason, DOUBT);
+}
+
+/** A call that was not made: an earlier one may have happened, or has (`reason`). */
+export function newCallQuestion(toolId: string, reason: string): JsonObject {
+  return approval(`Perform ${toolId}?`, reason, NEW_CALL);
 }
 
 /** An effect that may have happened, of a call that is not performed any more: only what came of it is asked. */

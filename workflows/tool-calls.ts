@@ -35,6 +35,8 @@ import {
   DOUBT_ACTIONS,
   approvalQuestion,
   doubtQuestion,
+  NEW_CALL_ACTIONS,
+  newCallQuestion,
   REFUSED_DOUBT_ACTIONS,
   refusedDoubtQuestion,
   rehearsedQuestion,
@@ -152,6 +154,7 @@ function take(call: ToolCall, output: CallToolOutput): void {
         effectId: output.effectId,
         reason: output.reason,
         ...(output.epoch === undefined ? {} : { epoch: output.epoch }),
+        ...(output.doubts ? { doubts: output.doubts } : {}),
         ...(output.refused ? { refused: true } : {}),
         ...(output.rehearsed ? { rehearsed: true } : {}),
       };
@@ -322,13 +325,17 @@ function inputOf(
 
 function resolutionOf(
   value: JsonValue,
-  epoch: number | undefined,
+  { epoch, doubts }: Pick<NonNullable<ToolCall['doubt']>, 'epoch' | 'doubts'> = {},
 ): NonNullable<CallToolInput['resolution']> {
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
     return { kind: 'happened', outcome: answer.editedArtifactData ?? null };
   if (answer.action !== 'accept') return { kind: 'skip' };
-  return { kind: 'perform', ...(epoch === undefined ? {} : { epoch }) };
+  return {
+    kind: 'perform',
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(doubts ? { doubts } : {}),
+  };
 }
 
 function askAndPerform(placed: Placed): Promise<void> {
@@ -343,11 +350,18 @@ function ask({ work, invocation, call }: Placed, request: InterruptRequest): Pro
   });
 }
 
+function questionAbout(doubt: ToolCall['doubt']) {
+  if (doubt?.rehearsed) return { ask: rehearsedQuestion, actions: REFUSED_DOUBT_ACTIONS };
+  if (doubt?.refused) return { ask: refusedDoubtQuestion, actions: REFUSED_DOUBT_ACTIONS };
+  // Without a row in the ledger it is about an earlier call: nothing has come of this one.
+  if (doubt?.epoch === undefined) return { ask: newCallQuestion, actions: NEW_CALL_ACTIONS };
+  return { ask: doubtQuestion, actions: DOUBT_ACTIONS };
+}
+
 async function askAboutDoubt(placed: Placed): Promise<void> {
   const { call } = placed;
   const { doubt } = call;
-  const isRefused = doubt?.refused === true;
-  const question = isRefused ? refusedDoubtQuestion : doubtQuestion;
+  const question = questionAbout(doubt);
   const { value } = await ask(placed, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
@@ -356,14 +370,14 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
     data: {
       artifactId: doubt?.effectId ?? call.callId,
       artifactType: doubt?.rehearsed ? 'rehearsed-call' : 'effect-in-doubt',
-      ...(doubt?.rehearsed ? rehearsedQuestion : question)(call.toolId, doubt?.reason ?? ''),
+      ...question.ask(call.toolId, doubt?.reason ?? ''),
       artifactData: { toolId: call.toolId, callId: call.callId, arguments: call.arguments },
     },
-    resumeSchema: approvalSchema(isRefused ? REFUSED_DOUBT_ACTIONS : DOUBT_ACTIONS),
+    resumeSchema: approvalSchema(question.actions),
   });
   call.rounds++;
   call.doubt = undefined;
-  call.resolution = resolutionOf(value, doubt?.epoch);
+  call.resolution = resolutionOf(value, doubt);
   if (call.resolution.kind === 'skip' && !doubt?.rehearsed)
     noteLeft(placed.work.visit.run, [call.toolId]);
   await perform(placed);

@@ -64,14 +64,25 @@ export type EffectClaim =
       readonly kind: 'differs';
       readonly effectId: string;
       readonly why: 'doubt' | 'result' | 'attempt';
+      /** The calls that stand in the way for this reason, oldest first; only so many as a human reads. */
+      readonly earlier: readonly EarlierCall[];
     }
   | { readonly kind: 'run-closed' };
 
+/** A call that stands in the way of another one. */
+export interface EarlierCall {
+  readonly effectId: string;
+  readonly runId: string;
+  readonly nodeId: string;
+}
+
 /**
  * A human's answer to a doubt: the doubt with this `epoch`, or one about a call without a row. It holds for one claim, which
- * raises the epoch above it. `settles`: the answer is an outcome; nothing is performed, whatever was claimed meanwhile.
+ * raises the epoch above it. `doubts`: effect ids of the earlier calls in doubt that the human was shown; nobody is asked
+ * about another call for their sake. `settles`: the answer is an outcome; nothing is performed, whatever was claimed meanwhile.
  */
-export type HumanWord = 'settles' | { readonly epoch?: number };
+export type HumanWord =
+  'settles' | { readonly epoch?: number; readonly doubts?: readonly string[] };
 
 /** What a former claim left, for who will not perform it. */
 export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;

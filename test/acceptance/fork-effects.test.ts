@@ -137,7 +137,11 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
     const forked = await branch(runId, retriedAt, { agents });
     expect(await host.waitFor(forked, asks)).toMatchObject({
       status: 'waiting-approval',
-      interrupt: { artifactType: 'effect-in-doubt' },
+      interrupt: {
+        ...{ artifactType: 'effect-in-doubt', actions: ['accept', 'reject'] },
+        title: expect.stringMatching(/^Perform [^ ]+\?$/) as unknown,
+        description: expect.stringMatching(/may have happened: node pay of this run\./) as unknown,
+      },
     });
     expect(paying.paid).toEqual([10]);
     await answer(forked, 'accept');

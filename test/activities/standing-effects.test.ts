@@ -64,6 +64,11 @@ class Payer {
     return { output, payload: events[0]?.payload as Record<string, unknown> | undefined };
   }
 
+  async effectIds(): Promise<string[]> {
+    const rows = await stores.effects.ofRun(runRef(this.#rig.runId));
+    return rows.map(({ effectId }) => effectId);
+  }
+
   async states(): Promise<string[]> {
     const rows = await stores.effects.ofRun(runRef(this.#rig.runId));
     return rows.map(({ state }) => state);
@@ -106,9 +111,16 @@ describe('architecture §5: behind a call in doubt', () => {
     payer.behave = async () => ({ receipt: 1 });
     const { output } = await payer.call(called);
     expect(output).toMatchObject(IN_DOUBT);
-    expect(output).toMatchObject({ reason: expect.stringContaining('earlier call') as unknown });
+    // It has no row of its own: the words are about the earlier call, and name where that was made.
+    expect(output).toEqual({
+      ...{ kind: 'in-doubt', effectId: expect.any(String) as unknown },
+      reason:
+        'This call was not made. It is not known whether an earlier call of the tool happened: node n of this run.',
+      doubts: await payer.effectIds(),
+    });
     expect(payer.paid).toBe(1);
-    const resolution = { kind: 'perform' as const };
+    const doubts = output.kind === 'in-doubt' ? output.doubts : undefined;
+    const resolution = { kind: 'perform' as const, ...(doubts ? { doubts } : {}) };
     expect((await payer.call({ ...called, resolution })).output).toMatchObject(OK);
     expect(payer.paid).toBe(2);
   });

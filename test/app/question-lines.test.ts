@@ -15,6 +15,7 @@ import {
   approvalQuestion,
   decisionQuestion,
   doubtQuestion,
+  newCallQuestion,
   refusedDoubtQuestion,
 } from '../../workflows/questions.ts';
 
@@ -61,6 +62,15 @@ const CASES: readonly (readonly [string, OpenQuestion, readonly string[]])[] = [
       approvalSchema(DOUBT),
     ),
     DOUBT,
+  ],
+  [
+    'a call that an earlier one stands in the way of',
+    open(
+      'approval',
+      { artifactType: 'effect-in-doubt', ...newCallQuestion('demo:pay', EVIL) },
+      approvalSchema(BOTH),
+    ),
+    BOTH,
   ],
   [
     'an effect in doubt of a call that is refused now',

@@ -87,6 +87,13 @@ const STANDING = Object.entries(WAYS).flatMap(([place, row]) =>
   ),
 );
 
+/** A human has the call performed, and was shown what stands in its way. */
+function wordOn(claim: EffectClaim): HumanWord {
+  if (claim.kind !== 'differs') throw new Error(claim.kind);
+  const { why, earlier } = claim;
+  return why === 'doubt' ? { doubts: earlier.map(({ effectId }) => effectId) } : {};
+}
+
 /** Brings the effect into a state the way a worker would. */
 async function given(
   stores: Stores,
@@ -372,12 +379,44 @@ export function effectLedgerContract(stores: GivenStores): void {
       // One that may be of a run above knows that one was left there.
       expect(await call(1, { hasLeftCalls: true })).toMatchObject({ kind: 'differs' });
       await close(first.runId);
-      expect(await call(1)).toMatchObject({ kind: 'differs', why: 'doubt' });
-      expect(await call(1)).toMatchObject({ kind: 'differs', why: 'doubt' });
+      const asked = await call(1);
+      expect(asked).toMatchObject({ kind: 'differs', why: 'doubt' });
+      expect(await call(1)).toEqual(asked);
       // That one has happened says nothing of the others.
       expect(await call(3, { force: 'settles' })).toMatchObject({ kind: 'perform' });
-      expect(await call(1, { force: {} })).toMatchObject({ kind: 'perform' });
+      expect(await call(1, { force: wordOn(asked) })).toMatchObject({ kind: 'perform' });
       expect(await call(2)).toMatchObject({ kind: 'perform' });
+    });
+
+    // [I99]
+    it('architecture §5 a human who has a call performed and was shown one doubt, or none, leaves the others asked about', async () => {
+      const { first, third } = await relatives();
+      const stranger = identityOf(await startedRun(stores()), {
+        ...{ rootRunId: first.rootRunId, series: 'another' },
+      });
+      // Two runs at work: nobody is asked elsewhere for their sake.
+      await given(stores(), first, 'in-doubt');
+      await given(stores(), stranger, 'in-doubt');
+      await given(stores(), third, 'done');
+      const call = (attempt: number, more: Partial<EffectIdentity>, options = {}) =>
+        ledger().claim({ ...third, ...more }, attempt, { ...OTHER, ...options });
+      const retried = await call(1, { argsHash: 'h2' });
+      expect(retried).toMatchObject({ why: 'attempt', earlier: [{ runId: third.runId }] });
+      const force = wordOn(retried);
+      expect(await call(1, { argsHash: 'h2' }, { force })).toMatchObject({ kind: 'perform' });
+      await close(first.runId);
+      const next = { nodeId: 'm', occurrence: 1 };
+      const asked = await call(1, next);
+      expect(asked).toMatchObject({
+        ...{ kind: 'differs', why: 'doubt' },
+        earlier: [{ runId: first.runId, nodeId: first.nodeId }],
+      });
+      // The run of the other one ends while the human thinks.
+      await close(stranger.runId);
+      expect(await call(1, next, { force: wordOn(asked) })).toMatchObject({ kind: 'perform' });
+      expect(await call(1, { ...next, occurrence: 2 })).toMatchObject({
+        ...{ kind: 'differs', why: 'doubt', earlier: [{ runId: stranger.runId }] },
+      });
     });
 
     // [I99]
@@ -385,7 +424,8 @@ export function effectLedgerContract(stores: GivenStores): void {
       const { first, third } = await relatives();
       await given(stores(), first, 'in-doubt');
       const left = { ...OTHER, hasLeftCalls: true };
-      expect(await ledger().claim(third, 0, { ...left, force: {} })).toMatchObject({
+      const word = wordOn(await ledger().claim(third, 0, left));
+      expect(await ledger().claim(third, 0, { ...left, force: word })).toMatchObject({
         ...{ kind: 'perform' },
       });
       const doubt = await ledger().recall(first);
@@ -401,8 +441,9 @@ export function effectLedgerContract(stores: GivenStores): void {
       const identity = identityOf(await startedRun(stores()));
       await given(stores(), identity, 'failed-before-send');
       await given(stores(), { ...identity, argsHash: 'h2' }, 'in-doubt');
-      expect(await ledger().claim(identity, 1, OTHER)).toMatchObject({ kind: 'differs' });
-      expect(await ledger().claim(identity, 1, { ...OTHER, force: {} })).toMatchObject({
+      const asked = await ledger().claim(identity, 1, OTHER);
+      const force = wordOn(asked);
+      expect(await ledger().claim(identity, 1, { ...OTHER, force })).toMatchObject({
         ...{ kind: 'perform' },
       });
       // A human who was told of the doubt had that performed: at another node nobody is asked for its sake.

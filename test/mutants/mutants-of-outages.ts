@@ -202,6 +202,16 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
+    [LEDGER, 'effect_id = ANY($3::text[])', 'cardinality($3::text[]) > 0'],
+    [OF_STORES, 'leaves the others asked about'],
+  ],
+  [
+    99,
+    ['workflows/tool-calls.ts', 'if (doubt?.epoch === undefined) return', 'if (false) return'],
+    ['test/acceptance/fork-effects.test.ts', 'another call of the tool goes to a human'],
+  ],
+  [
+    99,
     [LEDGER, 'run_id = $6, is_told = false,', 'run_id = $6,'],
     [OF_STORES, 'is in doubt again, is asked about again'],
   ],

@@ -345,7 +345,7 @@ describe('an effect in doubt goes to a human (architecture §5)', () => {
   const doubtful = (input: CallToolInput): CallToolOutput =>
     input.resolution
       ? { kind: 'returned', status: 'ok', resultHash: `h:${input.resolution.kind}` }
-      : { kind: 'in-doubt', effectId: 'eff-1', reason: 'the worker died' };
+      : { kind: 'in-doubt', effectId: 'eff-1', reason: 'the worker died', epoch: 1 };
 
   it('asks once, performs by the answer, and the conversation goes on with the result', async () => {
     const { activities, infers } = scripted({

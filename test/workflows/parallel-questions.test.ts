@@ -41,7 +41,7 @@ const returned = ({ call }: CallToolInput): CallToolOutput => ({
 const inDoubt: Behaviour = (input, name) =>
   input.resolution
     ? returned(input)
-    : { kind: 'in-doubt', effectId: `eff-${name}`, reason: 'the worker died' };
+    : { kind: 'in-doubt', effectId: `eff-${name}`, reason: 'the worker died', epoch: 1 };
 const needsApproval: Behaviour = (input) =>
   input.resolution || input.approvedBy !== undefined
     ? returned(input)
@@ -189,7 +189,7 @@ describe('calls of one turn ask at once', () => {
     expect(told).toEqual([
       ['long', undefined],
       ['asks', undefined],
-      ['asks', { kind: 'perform' }],
+      ['asks', { kind: 'perform', epoch: 1 }],
     ]);
     expect(run.status).toBe('completed');
   });

@@ -12,6 +12,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import {
+  newCallQuestion,
   REFUSED_DOUBT_ACTIONS,
   refusedDoubtQuestion,
   rehearsedQuestion,
@@ -159,6 +160,18 @@ describe('an effect in doubt: what the words promise is what happens (architectu
       expect(page).toContain(words);
       expect(terminal).toContain(words);
     }
+  });
+});
+
+describe('a call that an earlier one stands in the way of', () => {
+  it('is asked about as the call that it is, and nobody is asked for an outcome of it', () => {
+    const { title, description, actions } = newCallQuestion(PAY, 'This call was not made.');
+    expect(title).toBe(`Perform ${PAY}?`);
+    expect(actions).toEqual(['accept', 'reject']);
+    expect(description).toBe(
+      'This call was not made. accept: Perform this call, whatever the earlier one did. ' +
+        'reject: Do not perform this call, and tell the agent so.',
+    );
   });
 });
 

@@ -37,13 +37,25 @@ interface Asked {
 const DOUBT: Asked = {
   title: 'an effect in doubt',
   actions: ['accept', 'reject', 'edit-accept'],
-  output: { kind: 'in-doubt', effectId: 'eff-1', reason: 'The worker died.' },
+  output: { kind: 'in-doubt', effectId: 'eff-1', reason: 'The worker died.', epoch: 1 },
+};
+/** An earlier call may have happened: no answer says what came of this one. */
+const NEW_CALL: Asked = {
+  title: 'an earlier call in the way',
+  actions: ['accept', 'reject'],
+  output: { kind: 'in-doubt', effectId: 'eff-2', reason: 'It was not made.', doubts: ['eff-1'] },
 };
 /** Nothing can perform it any more: no answer says that it is performed. */
 const REFUSED: Asked = {
   title: 'an effect in doubt of a call that is refused now',
   actions: ['reject', 'edit-accept'],
-  output: { kind: 'in-doubt', effectId: 'eff-1', reason: 'The tool is gone.', refused: true },
+  output: {
+    kind: 'in-doubt',
+    effectId: 'eff-1',
+    reason: 'The tool is gone.',
+    refused: true,
+    epoch: 1,
+  },
 };
 const APPROVAL: Asked = {
   title: 'a call that needs a word',
@@ -54,13 +66,15 @@ const APPROVAL: Asked = {
 /** What the human's word makes of the call. */
 type Word = Pick<CallToolInput, 'resolution' | 'approvedBy'>;
 const CASES: readonly (readonly [Asked, JsonObject, Word])[] = [
-  [DOUBT, { action: 'accept' }, { resolution: { kind: 'perform' } }],
+  [DOUBT, { action: 'accept' }, { resolution: { kind: 'perform', epoch: 1 } }],
   [DOUBT, { action: 'reject' }, { resolution: { kind: 'skip' } }],
   [
     DOUBT,
     { action: 'edit-accept', editedArtifactData: { paid: 5 } },
     { resolution: { kind: 'happened', outcome: { paid: 5 } } },
   ],
+  [NEW_CALL, { action: 'accept' }, { resolution: { kind: 'perform', doubts: ['eff-1'] } }],
+  [NEW_CALL, { action: 'reject' }, { resolution: { kind: 'skip' } }],
   [REFUSED, { action: 'reject' }, { resolution: { kind: 'skip' } }],
   [
     REFUSED,

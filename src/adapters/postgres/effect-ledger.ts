@@ -20,6 +20,7 @@
 //   or a doubt (the reconcile hook's answer), under its epoch. What a fork inherits (epoch 0) was performed under another
 //   key: in doubt, it is no idempotent tool's to repeat. `recall` returns what the column "other tool" says, and claims
 //   nothing. `force` is a human's answer to a doubt: one about another epoch than the row's forces nothing.
+//   The doubts that the human was shown (`doubts`) are asked about at no other node or visit from then on (`is_told`).
 import { HostError } from '../../rules/errors.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
@@ -33,6 +34,7 @@ import {
   type EffectRow,
   type EffectState,
   type FormerEffect,
+  type HumanWord,
 } from '../../ports/effects.ts';
 import type { SealedDb, Transaction } from './db.ts';
 
@@ -128,7 +130,7 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
   if (stands) return stands;
   const { attempt, options } = ask;
   const { idempotent } = options;
-  if (isNew && typeof options.force === 'object') await noteTold(tx, identity);
+  if (isNew && typeof options.force === 'object') await noteTold(tx, identity, options.force);
   if (found) return claimFound(tx, ask, found);
   const epoch = wordEpoch(options) + 1;
   const claimed = { identity, attempt, state: 'claimed', epoch, idempotent } as const;
@@ -150,7 +152,9 @@ async function isOpen(tx: Transaction, { runId, tenant }: EffectIdentity): Promi
   if (head) return !head.closed;
   const known = 'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2';
   if ((await tx.query(known, [runId, tenant])).length === 0) return false;
-  throw new HostError('service_unavailable', { reason: 'The log of the run is made again.' });
+  throw new HostError('service_unavailable', {
+    reason: 'The log of the run is being made again; try again later.',
+  });
 }
 
 async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
@@ -285,14 +289,16 @@ const IS_DOUBT =
 
 /** ms after which a call looks again whether the one that it waits for, at another node or visit, has ended. */
 const WAIT_MS = 1_000;
+/** Earlier calls that a human is shown at once; who is asked about a later call is shown the others. */
+const MAX_SHOWN = 5;
 // $1 tenant, $2 root, $3 tool, $4 series, $5 node, $6 visit, $7 run, $8 attempt, $9 arguments, $10 the new row, which another
 // claimer may have inserted meanwhile, $11 calls were left. In its own place each doubt counts, and what an earlier attempt did,
 // or may have done. Elsewhere a doubt counts that nobody may be asked about: after a call was left, of any run of the family; else of
 // one that has ended. A claim with a running lease in this run, or in one that has ended, may be what was left: its end is
 // waited for.
 const STANDING_SQL = `
-  SELECT why, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
-    SELECT lease_until_ms, CASE
+  SELECT why, effect_id, run_id, node_id, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
+    SELECT effect_id, run_id, node_id, created_at_ms, lease_until_ms, CASE
         WHEN series = $4 AND node_id = $5 AND visit = $6 THEN CASE
           WHEN ${IS_DOUBT} THEN 'doubt'
           WHEN state = 'done-without-result' AND args_hash = $9 THEN 'result'
@@ -311,10 +317,13 @@ const STANDING_SQL = `
         OR (root_run_id = $2 AND state IN ('in-doubt', 'claimed')))
   ) AS standing
   WHERE why IS NOT NULL
-  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why) LIMIT 1`;
+  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), created_at_ms, effect_id LIMIT ${MAX_SHOWN}`;
 
 interface Standing {
   readonly why: 'doubt' | 'result' | 'attempt' | 'busy';
+  readonly effect_id: string;
+  readonly run_id: string;
+  readonly node_id: string;
   readonly wait_until_ms: number;
 }
 
@@ -326,24 +335,34 @@ async function standsInTheWay(
   if (options.isHarmless || options.force !== undefined) return undefined;
   const { tenant, runId, rootRunId, series, toolId, nodeId, visit, argsHash } = identity;
   const effectId = effectIdOf(identity);
-  const [found] = await tx.query<Standing>(STANDING_SQL, [
+  const standing = await tx.query<Standing>(STANDING_SQL, [
     ...[tenant, rootRunId, toolId, series, nodeId, visit],
     ...[runId, attempt, argsHash, effectId, options.hasLeftCalls === true],
   ]);
-  if (!found) return undefined;
-  const { why, wait_until_ms: leaseUntilMs } = found;
-  return why === 'busy'
-    ? { kind: 'busy', effectId, leaseUntilMs }
-    : { kind: 'differs', effectId, why };
+  const [first] = standing;
+  if (!first) return undefined;
+  const { why, wait_until_ms: leaseUntilMs } = first;
+  if (why === 'busy') return { kind: 'busy', effectId, leaseUntilMs };
+  const earlier = standing
+    .filter((call) => call.why === why)
+    .map((call) => ({ effectId: call.effect_id, runId: call.run_id, nodeId: call.node_id }));
+  return { kind: 'differs', effectId, why, earlier };
 }
 
-/** A human has this call performed in spite of them: no later one is asked about for their sake elsewhere. */
-async function noteTold(tx: Transaction, identity: EffectIdentity): Promise<void> {
+/**
+ * A human who was shown these doubts has this call performed: no later one is asked about for their sake elsewhere. Those
+ * that the human was not shown keep their question.
+ */
+async function noteTold(
+  tx: Transaction,
+  { tenant, rootRunId }: EffectIdentity,
+  { doubts = [] }: Exclude<HumanWord, 'settles'>,
+): Promise<void> {
+  if (doubts.length === 0) return;
   await tx.query(
     `UPDATE effects SET is_told = true
-     WHERE tenant_id = $1 AND root_run_id = $2 AND tool_id = $3 AND state IN ('in-doubt', 'claimed') AND ${IS_DOUBT}
-       AND NOT is_told`,
-    [identity.tenant, identity.rootRunId, identity.toolId],
+     WHERE tenant_id = $1 AND root_run_id = $2 AND effect_id = ANY($3::text[]) AND ${IS_DOUBT} AND NOT is_told`,
+    [tenant, rootRunId, doubts],
   );
 }
 

@@ -157,6 +157,8 @@ function called(
       kind: 'in-doubt',
       effectId: `eff-${call.callId}`,
       reason: 'the connection broke',
+      // Of others an earlier call stands in the way.
+      ...(call.occurrence % 2 === 0 ? { epoch: 1 } : {}),
       ...(draws.chance(0.3) ? { refused: true } : {}),
     });
   if (calledKey !== undefined && !isSettled && draws.chance(0.05))

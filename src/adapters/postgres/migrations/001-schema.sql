@@ -409,7 +409,7 @@ CREATE TABLE effects (
     CHECK (state IN ('claimed', 'done', 'done-without-result', 'failed-before-send', 'failed-final', 'in-doubt')),
   -- What its tool said when the effect was claimed last.
   idempotent boolean NOT NULL,
-  -- A human had another call performed, and knew that it is not known what became of this one.
+  -- A human had another call performed, and was shown that it is not known what became of this one.
   is_told boolean NOT NULL DEFAULT false,
   epoch integer NOT NULL,
   lease_until_ms bigint NOT NULL,
