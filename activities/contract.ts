@@ -187,7 +187,8 @@ export interface CallToolInput {
         /** By a branch's overlay: what is to have come of it, whatever the tool could give. */
         readonly isSupposed?: true;
       }
-    | { readonly kind: 'skip' }
+    /** `reason`: what the human said of it, for the agent. */
+    | { readonly kind: 'skip'; readonly reason?: string }
     /** `epoch` of the doubt that was answered, `doubts` that were shown (HumanWord): the answer holds for one claim. */
     | { readonly kind: 'perform'; readonly epoch?: number; readonly doubts?: readonly string[] }
     | { readonly kind: 'unreached' };

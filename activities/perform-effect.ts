@@ -10,7 +10,7 @@
 // differs      | a human decides: another call of the tool stands in the way
 // run-closed   | refused
 import { Context } from '@temporalio/activity';
-import { HostError } from '../src/rules/errors.ts';
+import { ERRORS, HostError } from '../src/rules/errors.ts';
 import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
 import { seriesOf } from '../src/rules/run-input.ts';
@@ -133,7 +133,18 @@ export async function settleByWord(effect: KnownEffect, word: Word): Promise<Eff
   const { ports, input } = effect;
   const known = await ports.stores.effects.recall(identityOf(input));
   if (known && known.kind !== 'in-doubt') return follow(effect, known);
-  return { kind: 'error', error: toolError('effect_skipped', known && LEFT_IN_DOUBT) };
+  return { kind: 'error', error: skipped(effect, word, known !== undefined) };
+}
+
+/** The agent is given the human's reason: data that nobody vouches for, like every answer. */
+function skipped(
+  { ports }: KnownEffect,
+  { reason }: Extract<Word, { kind: 'skip' }>,
+  mayHaveHappened: boolean,
+): ToolError {
+  const said = mayHaveHappened ? LEFT_IN_DOUBT : ERRORS.effect_skipped.message;
+  if (reason === undefined) return toolError('effect_skipped', said);
+  return toolError('effect_skipped', `${said} The reason given: ${ports.redactor.text(reason)}`);
 }
 
 /**

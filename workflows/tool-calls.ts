@@ -330,11 +330,19 @@ function resolutionOf(
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
     return { kind: 'happened', outcome: answer.editedArtifactData ?? null };
-  if (answer.action !== 'accept') return { kind: 'skip' };
+  if (answer.action !== 'accept') return skipped(answer);
   return {
     kind: 'perform',
     ...(epoch === undefined ? {} : { epoch }),
     ...(doubts ? { doubts } : {}),
+  };
+}
+
+/** The agent is given the reason. */
+function skipped({ feedback }: JsonObject): NonNullable<CallToolInput['resolution']> {
+  return {
+    kind: 'skip',
+    ...(typeof feedback === 'string' && feedback ? { reason: feedback } : {}),
   };
 }
 
@@ -400,6 +408,6 @@ async function askForApproval(placed: Placed): Promise<void> {
   call.rounds++;
   const isAccepted = isJsonObject(value) && value.action === 'accept';
   call.approval = isAccepted ? { by: `human:${principalOf(resolvedBy)}` } : undefined;
-  call.resolution = isAccepted ? undefined : { kind: 'skip' };
+  call.resolution = isAccepted ? undefined : skipped(isJsonObject(value) ? value : {});
   await perform(placed);
 }

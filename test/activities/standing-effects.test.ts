@@ -125,6 +125,23 @@ describe('architecture §5: behind a call in doubt', () => {
     expect(payer.paid).toBe(2);
   });
 
+  test.each([
+    ['a doubt', { tryNumber: 4 }, 'again. Whether it happened is unknown.'],
+    ['a call that was not made', { args: OTHER_WORDS }, 'the effect.'],
+  ])('who leaves %s may say why, and the agent is told', async (_what, called, said) => {
+    const payer = await Payer.of(lost);
+    await payer.call({ tryNumber: 4 });
+    const secret = 'sk-live-0123456789abcdef';
+    const reason = `Paid by hand, with ${secret}.`;
+    const { payload } = await payer.call({ ...called, resolution: { kind: 'skip', reason } });
+    const { message } = payload?.error as { message: string };
+    expect(message).toContain(`${said} The reason given: Paid by hand, with `);
+    expect(message).not.toContain(secret);
+    const long = { kind: 'skip', reason: 'x'.repeat(8_192) } as const;
+    const bounded = await payer.call({ ...called, occurrence: 1, resolution: long });
+    expect((bounded.payload?.error as { message: string }).message.length).toBeLessThan(2_100);
+  });
+
   test.each(cases)(
     '%s is asked about, where a human left it (%s)',
     async (_what, _kind, more, called) => {

@@ -74,7 +74,11 @@ const CASES: readonly (readonly [Asked, JsonObject, Word])[] = [
     { resolution: { kind: 'happened', outcome: { paid: 5 } } },
   ],
   [NEW_CALL, { action: 'accept' }, { resolution: { kind: 'perform', doubts: ['eff-1'] } }],
-  [NEW_CALL, { action: 'reject' }, { resolution: { kind: 'skip' } }],
+  [
+    NEW_CALL,
+    { action: 'reject', feedback: 'It was paid by hand.' },
+    { resolution: { kind: 'skip', reason: 'It was paid by hand.' } },
+  ],
   [REFUSED, { action: 'reject' }, { resolution: { kind: 'skip' } }],
   [
     REFUSED,
@@ -82,7 +86,11 @@ const CASES: readonly (readonly [Asked, JsonObject, Word])[] = [
     { resolution: { kind: 'happened', outcome: { paid: 5 } } },
   ],
   [APPROVAL, { action: 'accept' }, { approvedBy: 'human:tester' }],
-  [APPROVAL, { action: 'reject' }, { resolution: { kind: 'skip' } }],
+  [
+    APPROVAL,
+    { action: 'reject', feedback: 'Too much.' },
+    { resolution: { kind: 'skip', reason: 'Too much.' } },
+  ],
 ];
 
 interface Gates {
