@@ -1,7 +1,7 @@
 // JSON texts that come from outside: a model, an agent, a client, a person, a file. What they say is taken as it was
 // written, or refused with its place (architecture §10, I103): a number that is written otherwise once a double has held
-// it would be shown, logged and sent as another one, and a member named `__proto__` is kept by one reader and dropped by
-// the next. Pure.
+// it would be shown, logged and sent as another one, of two members with one name one is dropped, and a member named
+// `__proto__` is kept by one reader and dropped by the next. Pure.
 import { type JsonValue, pointerSegment } from './json.ts';
 
 export interface JsonFault {
@@ -63,13 +63,14 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
 /** A text without such a number of digits, and without exponents, has no number that could change. */
 const MAY_CHANGE = /\d[\d.]{15}|\d[eE]/;
 
-/**
- * Puts NaN, which no JSON can say, into the value of a JSON text in place of each number that a double would change:
- * `unkeptIn` finds it.
- */
+/** Marks, which no JSON can say: of a number that a double would change, and of a member whose name its object has twice. */
+const CHANGED = NaN;
+const TWICE = Infinity;
+
+/** Puts the marks into the value of a JSON text, where what they stand for was: `unkeptIn` finds them. */
 export function marked(text: string, value: JsonValue): JsonValue {
   const root = { value };
-  if (MAY_CHANGE.test(text)) markAndFindRepeated(text, root);
+  markAndFindRepeated(text, root);
   return root.value;
 }
 
@@ -100,8 +101,11 @@ function markAndFindRepeated(text: string, root: { value: JsonValue }): string |
         break;
       }
       case COLON:
-        place.member = JSON.parse(name) as string;
-        if (place.names?.has(place.member)) repeated ??= pointerIn([...outer, place]);
+        place.member = name.includes('\\') ? (JSON.parse(name) as string) : name.slice(1, -1);
+        if (place.names?.has(place.member)) {
+          mark(place, TWICE);
+          repeated ??= pointerIn([...outer, place]);
+        }
         place.names?.add(place.member);
         break;
       case COMMA:
@@ -123,7 +127,7 @@ function markAndFindRepeated(text: string, root: { value: JsonValue }): string |
         if (code !== MINUS && !isDigit(code)) break;
         const end = endOfNumber(text, at);
         const literal = text.slice(at, end);
-        if (MAY_CHANGE.test(literal) && !isExact(literal)) mark(place);
+        if (MAY_CHANGE.test(literal) && !isExact(literal)) mark(place, CHANGED);
         at = end - 1;
       }
     }
@@ -142,14 +146,17 @@ function containerAt({ within, member }: Place): object | undefined {
   return typeof value === 'object' && value !== null ? value : undefined;
 }
 
-function mark({ within, member }: Place): void {
+function mark({ within, member }: Place, as: number): void {
   if (within && Object.hasOwn(within, member))
-    (within as Record<string | number, unknown>)[member] = NaN;
+    (within as Record<string | number, unknown>)[member] = as;
 }
 
-/** What of a marked value cannot be kept: the first member named `__proto__` or number that is none. */
+/** What of a marked value cannot be kept: the first mark, or member named `__proto__`. */
 export function unkeptIn(root: unknown): JsonFault | undefined {
-  return firstFault(root, Number.isFinite);
+  return firstFault(root, (value) => {
+    if (value === TWICE) return REPEATED;
+    return Number.isFinite(value) ? undefined : UNKEPT_NUMBER;
+  });
 }
 
 /**
@@ -157,7 +164,7 @@ export function unkeptIn(root: unknown): JsonFault | undefined {
  * have been another one there. One that was rounded to few digits (1.00000000000000000001) cannot be noticed.
  */
 export function uncertainIn(root: unknown): JsonFault | undefined {
-  return firstFault(root, isCertain);
+  return firstFault(root, (value) => (isCertain(value) ? undefined : UNKEPT_NUMBER));
 }
 
 /** Digits of a fraction that every double keeps. */
@@ -177,7 +184,10 @@ interface Walked {
 }
 
 /** In the order of the members. By a stack of its own, and without an object for each number: texts are long. */
-function firstFault(root: unknown, isKept: (value: number) => boolean): JsonFault | undefined {
+function firstFault(
+  root: unknown,
+  faultOf: (value: number) => string | undefined,
+): JsonFault | undefined {
   const open: Walked[] = [walked({ root })];
   for (let inner = open.at(-1); inner; inner = open.at(-1)) {
     if (inner.at === inner.length) {
@@ -189,8 +199,8 @@ function firstFault(root: unknown, isKept: (value: number) => boolean): JsonFaul
     if (name === PROTO)
       return { pointer: pointerTo(open), message: 'is a name that is not accepted' };
     const value = name === undefined ? undefined : inner.value[name];
-    if (typeof value === 'number' && !isKept(value))
-      return { pointer: pointerTo(open), message: UNKEPT_NUMBER };
+    const message = typeof value === 'number' ? faultOf(value) : undefined;
+    if (message !== undefined) return { pointer: pointerTo(open), message };
     if (typeof value === 'object' && value !== null) open.push(walked(value));
   }
   return undefined;

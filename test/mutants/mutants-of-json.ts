@@ -15,6 +15,7 @@ export const OF_JSON: readonly Row[] = [
   ],
   [103, [TEXT, 'name === PROTO', "name === ''"], [OF_TEXT, 'is refused, not dropped']],
   [103, [TEXT, 'if (place.names?.has(place.member)) ', 'if (false) '], [OF_TEXT, 'has twice']],
+  [103, [TEXT, 'mark(place, TWICE)', ''], [OF_TEXT, 'is marked, too']],
   [103, [TEXT, 'place.member += 1', 'place.member += 2'], [OF_TEXT, 'whatever stands in texts']],
   [103, [TEXT, '.length <= CERTAIN_DIGITS', '.length <= 17'], [OF_TEXT, 'others have read']],
   [

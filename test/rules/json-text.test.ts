@@ -175,6 +175,17 @@ it('a mark is what no JSON can say, at its place alone', () => {
   expect(unkeptIn(value)).toEqual({ pointer: '/a', message: AS_TEXT });
 });
 
+it.each([
+  ['{"orderId":"A-1","orderId":"B-2"}', '/orderId'],
+  ['{"a":[{"b":{"c":1},"b":{"c":2}}]}', '/a/0/b'],
+  ['{"a":{"b":1,"b":2},"a":{"c":3}}', '/a'],
+  ['{"a":9007199254740993,"a":1}', '/a'],
+  ['{"a\\"b":1,"a\\u0022b":1}', '/a"b'],
+])('[I103] a name that an object has twice is marked, too: %s', (text, pointer) => {
+  const message = 'is a name that its object has twice';
+  expect(unkeptIn(marked(text, JSON.parse(text) as JsonValue))).toEqual({ pointer, message });
+});
+
 describe('[I103] of a value that others have read, a number that may have been another one', () => {
   it.each([1, 0, -1.5, 0.1, 123456789012345, 1e-7, 9007199254740991])('%d was none', (value) => {
     expect(uncertainIn({ a: [value] })).toBeUndefined();

@@ -28,7 +28,10 @@ const FRAMES_PER_TURN = 256;
 /** From the last word to the end of a connection whose other side does not close it. */
 const CLOSE_MS = 1_000;
 
-/** Messages whose content is taken over: a number in it that would change is marked, and refused where it is taken. */
+/**
+ * Messages whose content is taken over: a number in it that would change, or a name that is there twice, is marked, and
+ * refused where it is taken.
+ */
 const WITH_CONTENT: ReadonlySet<unknown> = new Set<AgentMessageType>([
   'agent.tools.register',
   'agent.tool.stream',

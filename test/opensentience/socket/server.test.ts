@@ -278,6 +278,54 @@ describe('seed 004 §4.3: calls over the wire', () => {
       ) as unknown,
     });
   });
+  it('[I103] a result that has a name twice is refused, with its place', async () => {
+    stage = await startStage();
+    const agent = stage.agent();
+    await agent.join();
+    const ending = stage.session().call(callOf(ECHO));
+    const call = await agent.next('core.tool.call');
+    agent.write(resultText(call, '{"order":{"id":"A-1","id":"B-2"}}'));
+    await expect(ending).rejects.toMatchObject({
+      code: 'tool_invalid_output',
+      details: { pointer: '/order/id', final: true },
+      message: expect.stringContaining('/order/id is a name that its object has twice') as unknown,
+    });
+    const other = stage.session().call(callOf(ECHO));
+    agent.write(resultText(await agent.next('core.tool.call'), '{"id":"A-1"},"output":{}'));
+    await expect(other).rejects.toMatchObject({ code: 'tool_invalid_output' });
+  });
+  it('[I103] a declaration and a piece of progress that have a name twice are refused', async () => {
+    stage = await startStage();
+    const agent = stage.agent();
+    await agent.join();
+    const schema = { properties: { n: { maximum: 1 } } };
+    const register = message('agent.tools.register', {
+      tools: [toolOf('wide', { input_schema: schema })],
+    });
+    agent.write(frameOf(register, ['"maximum":1', '"maximum":1,"maximum":500']));
+    const { payload } = await agent.next('core.tools.registered');
+    expect(payload.rejected?.map(({ error }) => error.details)).toEqual([
+      {
+        pointer: '/input_schema/properties/n/maximum',
+        reason: 'is a name that its object has twice',
+      },
+    ]);
+    const shown: unknown[] = [];
+    const onProgress = (progress: unknown): number => shown.push(progress);
+    const ending = stage.session().call(callOf(ECHO, { onProgress }));
+    const call = await agent.next('core.tool.call');
+    const data = { json: { order: 'A-1' } };
+    const piece = { call_id: call.payload.call_id, channel: 'partial_result' as const, data };
+    agent.write(
+      frameOf(message('agent.tool.stream', { ...piece, seq: 1 }), [
+        '"order":"A-1"',
+        '"order":"A-1","order":"B-2"',
+      ]),
+    );
+    agent.answer(call, { output: { ok: true } });
+    await expect(ending).resolves.toEqual({ ok: true });
+    expect(shown).toEqual([]);
+  });
   it('[I103] so is a declaration, and a number that nobody takes over costs nothing', async () => {
     stage = await startStage();
     const agent = stage.agent();
