@@ -71,29 +71,28 @@ export function createHostSessions(
     cookieTokens(request, place(request), (token) => mint.isOurs(token, SESSION));
   async function signIn(tenant: string, response: Response): Promise<void> {
     const token = mint.issue(SESSION);
-    await store.createHostSession(tenant, hashOf(token), Date.now() + SESSION_LIFE_MS);
+    const session = { sessionHash: hashOf(token), lifeMs: SESSION_LIFE_MS };
+    await store.createHostSession(tenant, session);
     setCookies(response, place(response.req), token);
   }
   return {
     signIn,
     async createHostLink(tenant, baseUrl) {
       const token = mint.issue(LINK);
-      const expiresAtMs = Date.now() + LINK_LIFE_MS;
-      await store.createHostLink(tenant, hashOf(token), expiresAtMs);
+      const expiresAtMs = await store.createHostLink(tenant, hashOf(token), LINK_LIFE_MS);
       return { url: `${baseUrl}/pages/sign-in?link=${token}`, expiresAtMs };
     },
     async openHost(link, response) {
       if (!mint.isOurs(link, LINK)) return false;
       const token = mint.issue(SESSION);
-      const nowMs = Date.now();
-      const session = { sessionHash: hashOf(token), expiresAtMs: nowMs + SESSION_LIFE_MS };
-      if (!(await store.consumeHostLink(hashOf(link), nowMs, session))) return false;
+      const session = { sessionHash: hashOf(token), lifeMs: SESSION_LIFE_MS };
+      if (!(await store.consumeHostLink(hashOf(link), session))) return false;
       setCookies(response, place(response.req), token);
       return true;
     },
     async findHost(request) {
       for (const token of tokensOf(request)) {
-        const found = await store.findHostSession(hashOf(token), Date.now());
+        const found = await store.findHostSession(hashOf(token));
         if (found) return sessionOf(found.tenant, token, HOST_SESSION);
       }
       return undefined;

@@ -32,10 +32,7 @@ export interface PageSession extends HostSession {
 
 export interface PageSessions extends HostSessions {
   /** A link that opens the run's page once, within 10 minutes. */
-  createLink(
-    run: { readonly tenant: string; readonly runId: string },
-    baseUrl: string,
-  ): Promise<{ url: string; expiresAtMs: number }>;
+  createLink(run: RunRef, baseUrl: string): Promise<{ url: string; expiresAtMs: number }>;
   /** Consumes the link and sets the cookies of a new session. False: used, expired, revoked, unknown, or another run's. */
   open(
     target: { readonly runId: string; readonly link: string },
@@ -75,17 +72,17 @@ export function createPageSessions(
       (token) => mint.isOurs(token, `session ${runId}`),
     );
     for (const token of tokens) {
-      const found = await store.findSession(hashOf(token), Date.now());
+      const found = await store.findSession(hashOf(token));
       if (found?.runId === runId) return sessionOf(found.tenant, token, RUN_SESSION);
     }
     return undefined;
   }
   return {
     ...hosts,
-    async createLink({ tenant, runId }, baseUrl) {
+    async createLink(run, baseUrl) {
+      const { runId } = run;
       const token = mint.issue(`link ${runId}`);
-      const expiresAtMs = Date.now() + LINK_LIFE_MS;
-      await store.createLink(tenant, runId, hashOf(token), expiresAtMs);
+      const expiresAtMs = await store.createLink(run, hashOf(token), LINK_LIFE_MS);
       return {
         url: `${baseUrl}/pages/runs/${encodeURIComponent(runId)}?link=${token}`,
         expiresAtMs,
@@ -94,10 +91,8 @@ export function createPageSessions(
     async open({ runId, link }, response) {
       if (!mint.isOurs(link, `link ${runId}`)) return false;
       const token = mint.issue(`session ${runId}`);
-      const nowMs = Date.now();
-      const session = { sessionHash: hashOf(token), expiresAtMs: nowMs + SESSION_LIFE_MS };
-      if (!(await store.consumeLink({ runId, linkHash: hashOf(link) }, nowMs, session)))
-        return false;
+      const session = { sessionHash: hashOf(token), lifeMs: SESSION_LIFE_MS };
+      if (!(await store.consumeLink({ runId, linkHash: hashOf(link) }, session))) return false;
       const id = encodeURIComponent(runId);
       const paths = [`/pages/runs/${id}`, `${FIRST.prefix}/runs/${id}/events`];
       const secure = isSecure(response.req, publicUrl);

@@ -152,11 +152,11 @@ function launchRefusal(launch: Outstanding, hello: Hello, atMs: number): Refusal
 }
 
 async function consume(
-  { registry, tenant, now = Date.now }: GateOptions,
+  { registry, tenant }: GateOptions,
   { agentId, sessionToken }: Hello,
 ): Promise<boolean | undefined> {
   const token = { tenant, agentId, tokenHash: tokenHash(sessionToken) };
-  const consumed = registry.consumeToken(token, now()).catch(() => undefined);
+  const consumed = registry.consumeToken(token).catch(() => undefined);
   return within(REGISTRY_MS, consumed, () => undefined);
 }
 

@@ -126,16 +126,20 @@ export interface AgentRegistry {
     tenant: string,
     query: { agentId?: string; before?: number; limit: number },
   ): Promise<readonly (AgentAuditEntry & { readonly position: number })[]>;
-  /** Keeps the hash of a one-time token for an agent that is started by hand. */
+  /**
+   * Keeps the hash of a one-time token for an agent that is started by hand; returns when it expires, in ms since the
+   * epoch, by the clock that all processes share.
+   */
   mintToken(
     token: { readonly tenant: string; readonly agentId: string; readonly tokenHash: string },
-    expiresAtMs: number,
-  ): Promise<void>;
+    lifeMs: number,
+  ): Promise<number>;
   /** Consumes it, once, for the agent it was made for; false when unknown, used or expired. */
-  consumeToken(
-    token: { readonly tenant: string; readonly agentId: string; readonly tokenHash: string },
-    nowMs: number,
-  ): Promise<boolean>;
+  consumeToken(token: {
+    readonly tenant: string;
+    readonly agentId: string;
+    readonly tokenHash: string;
+  }): Promise<boolean>;
   /** Deletes audit that is `keptMs` old, and tokens and instances whose time has been over for so long; returns how many. */
   expire(keptMs: number): Promise<number>;
 }

@@ -215,9 +215,10 @@ async function endRun(
     if ((await deps.log.fresh(run)).code === UNREAD) throw new HostError(UNREAD);
     return undefined;
   } catch (error) {
-    const { unreadMs = UNREAD_MS } = deps;
-    const isLost = codeOf(error) === UNREAD && Date.now() - erasure.askedAtMs >= unreadMs;
-    const failed = cancelsOpen && isLost ? undefined : error;
+    const { unreadMs = UNREAD_MS, stores } = deps;
+    const isUnread = cancelsOpen && codeOf(error) === UNREAD;
+    const isLost = isUnread && (await stores.subjects.askedAgoMs(erasure)) >= unreadMs;
+    const failed = isLost ? undefined : error;
     const reason = failed ?? (await endUnread(deps, run).catch((thrown: unknown) => thrown));
     if (reason === undefined) return undefined;
     deps.logger.info('a run of an erasure is not ended yet', {

@@ -5,10 +5,13 @@ import type { Db } from '../../src/adapters/postgres/db.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
 import type { HostKey, KeyRing } from '../../src/ports/keys.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import { batchAfter, entry, headOf, newId, startedRun } from '../contract/given.ts';
+import { batchAfter, entry, headOf, newId, refTo, startedRun } from '../contract/given.ts';
 import { patient } from '../support/machine.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { takes } from '../support/waiting.ts';
+
+/** Longer than the tests take. */
+const LIFE_MS = 3_600_000;
 
 interface Given {
   readonly db: Db;
@@ -38,23 +41,30 @@ const CLEARED: Readonly<Record<string, Cleared>> = {
   page_links: {
     key: 'link_hash',
     insert: "(link_hash, tenant_id, run_id, expires_at_ms) SELECT x, 'default', 'r', 1",
-    clear: ({ stores }) => stores.pageSessions.createLink('default', 'r', newId('link'), 2),
+    clear: ({ stores }) => stores.pageSessions.createLink(refTo('r'), newId('link'), LIFE_MS),
   },
   host_links: {
     key: 'link_hash',
     insert: "(link_hash, tenant_id, expires_at_ms) SELECT x, 'default', 1",
-    clear: ({ stores }) => stores.pageSessions.createHostLink('default', newId('link'), 2),
+    clear: ({ stores }) => stores.pageSessions.createHostLink('default', newId('link'), LIFE_MS),
   },
   host_sessions: {
     key: 'session_hash',
     insert: "(session_hash, tenant_id, expires_at_ms) SELECT x, 'default', 1",
-    clear: ({ stores }) => stores.pageSessions.createHostSession('default', newId('session'), 2),
+    clear: ({ stores }) =>
+      stores.pageSessions.createHostSession('default', {
+        sessionHash: newId('session'),
+        lifeMs: LIFE_MS,
+      }),
   },
   agent_tokens: {
     key: 'token_hash',
     insert: "(token_hash, tenant_id, agent_id, expires_at_ms) SELECT x, 'default', 'a', 1",
     clear: ({ stores }) =>
-      stores.agents.mintToken({ tenant: 'default', agentId: 'a', tokenHash: newId('token') }, 2),
+      stores.agents.mintToken(
+        { tenant: 'default', agentId: 'a', tokenHash: newId('token') },
+        LIFE_MS,
+      ),
   },
   agent_instances: {
     key: 'instance_id',

@@ -488,8 +488,7 @@ async function startedFork(stores: Stores, runId: string): Promise<void> {
 async function appendRowsOf(stores: Stores, run: RunRef): Promise<void> {
   await stores.projection.watch(run, 'watcher', 60_000);
   await stores.content.put(run, bytesOf(newId('value')));
-  const { tenant, runId } = run;
-  await stores.pageSessions.createLink(tenant, runId, newId('link'), Date.now() + 60_000);
+  await stores.pageSessions.createLink(run, newId('link'), 60_000);
 }
 
 function contentOfRunsContract(given: GivenStores): void {

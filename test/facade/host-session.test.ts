@@ -2,6 +2,7 @@
 // nothing of another tenant's is seen or changed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashOf } from '../../src/facade/page-tokens.ts';
+import { withClockOff } from '../support/wall-clock.ts';
 import { KEY, startFaultHost, type FaultHost } from './fault-host.ts';
 
 const LIFE_MS = 60_000;
@@ -57,7 +58,9 @@ describe('a session', () => {
     const mine = await (await send('/pages', cookie)).text();
     expect(mine).toContain(runId);
     await host.stores.pageSessions.endHostSession(hashOf(token));
-    await host.stores.pageSessions.createHostSession('other', hashOf(token), Date.now() + LIFE_MS);
+    await host.stores.pageSessions.createHostSession('other', {
+      ...{ sessionHash: hashOf(token), lifeMs: LIFE_MS },
+    });
     const theirs = await (await send('/pages', cookie)).text();
     expect(theirs).toContain('There are no runs yet');
     expect(theirs).not.toContain(runId);
@@ -84,4 +87,46 @@ describe('a session', () => {
       ]);
     expect(host.temporal.calls.filter((call) => call !== 'start')).toEqual([]);
   });
+});
+
+describe('architecture §10 a process whose clock is off', () => {
+  const EXTENSION = '/v1/host/openwop-temporal';
+  const HOUR_MS = 3_600_000;
+  const linkBy = async (path: string): Promise<string> => {
+    const { body } = await host.api<{ url: string }>(path, { method: 'POST' });
+    const { pathname, search } = new URL(body.url);
+    return pathname + search;
+  };
+  /** The cookie of the session that the link opens. */
+  const opened = async (link: string): Promise<string> => {
+    const answer = await fetch(`${host.url}${link}`, { method: 'POST', redirect: 'manual' });
+    return answer.headers.getSetCookie()[0]?.split(';')[0] ?? `none: ${answer.status}`;
+  };
+
+  it.each([-HOUR_MS, HOUR_MS])(
+    'by %i ms makes links that others open, and opens what others made',
+    async (offMs) => {
+      const { body } = await host.api<{ runId: string }>('/v1/runs', {
+        body: { workflowId: 'noop' },
+      });
+      for (const [path, page] of [
+        [`${EXTENSION}/sign-in-link`, '/pages'],
+        [`${EXTENSION}/runs/${body.runId}/page-link`, `/pages/runs/${body.runId}`],
+      ] as const) {
+        const theirs = await withClockOff(offMs, () => linkBy(path));
+        // Clears away what is over.
+        const ours = await linkBy(path);
+        const cookies = [
+          await opened(theirs),
+          await withClockOff(offMs, () => opened(ours)),
+          await opened(await linkBy(path)),
+        ];
+        for (const cookie of cookies) {
+          expect((await send(page, cookie)).status).toBe(200);
+          const seen = await withClockOff(13 * offMs, () => send(page, cookie));
+          expect(seen.status).toBe(200);
+        }
+      }
+    },
+  );
 });

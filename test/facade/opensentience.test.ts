@@ -21,6 +21,7 @@ import type {
   OpenSentienceAudit,
 } from '../../schemas/types.generated.ts';
 import { agentInstance, agentTool } from '../contract/agent-registry.ts';
+import { withClockOff } from '../support/wall-clock.ts';
 import { KEY, refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 
 const BASE = '/v1/host/openwop-temporal/opensentience';
@@ -297,11 +298,29 @@ describe('seed 004 §5.3 a token for an agent that is started by hand', () => {
       agentId: 'example.weather',
       tokenHash: sha256Hex(body.token),
     };
-    expect(await agents.consumeToken({ ...token, tokenHash: body.token }, before)).toBe(false);
-    expect(await agents.consumeToken({ ...token, agentId: 'example.notes' }, before)).toBe(false);
-    expect(await agents.consumeToken(token, before)).toBe(true);
-    expect(await agents.consumeToken(token, before)).toBe(false);
+    expect(await agents.consumeToken({ ...token, tokenHash: body.token })).toBe(false);
+    expect(await agents.consumeToken({ ...token, agentId: 'example.notes' })).toBe(false);
+    expect(await agents.consumeToken(token)).toBe(true);
+    expect(await agents.consumeToken(token)).toBe(false);
   });
+
+  it.each([-3_600_000, 3_600_000])(
+    'goes by no clock of a process: of one that is off by %i ms',
+    async (offMs) => {
+      const { agents } = host.stores;
+      const made = await withClockOff(offMs, () => attach('example.weather'));
+      const other = await attach('example.weather');
+      expect(
+        Math.abs(Date.parse(made.body.expiresAt) - Date.parse(other.body.expiresAt)),
+      ).toBeLessThan(3_000_000);
+      const tokenOf = ({ body }: typeof made) => ({
+        ...{ tenant: 'default', agentId: 'example.weather', tokenHash: sha256Hex(body.token) },
+      });
+      expect(await agents.consumeToken(tokenOf(made))).toBe(true);
+      const spent = await withClockOff(offMs, () => agents.consumeToken(tokenOf(other)));
+      expect(spent).toBe(true);
+    },
+  );
 
   it('is new each time, audited without itself, and in no log', async () => {
     const [one, other] = [await attach('example.weather'), await attach('example.weather')];
@@ -355,10 +374,9 @@ describe('seed 004 §5.3 the command line on the real routes', () => {
     expect(code).toBe(0);
     const { token, ...rest } = JSON.parse(out) as OpenSentienceAttachment;
     expect(Object.keys(rest)).toEqual(['socket', 'expiresAt']);
-    const consumed = await host.stores.agents.consumeToken(
-      { tenant: 'default', agentId: 'example.weather', tokenHash: sha256Hex(token) },
-      Date.now(),
-    );
+    const consumed = await host.stores.agents.consumeToken({
+      ...{ tenant: 'default', agentId: 'example.weather', tokenHash: sha256Hex(token) },
+    });
     expect(consumed).toBe(true);
   });
 });

@@ -159,7 +159,9 @@ export function signInTests({ host, resolve }: Suite): void {
       const token = cookie.split('=')[1] ?? '';
       const { pageSessions } = host().stores;
       await pageSessions.endHostSession(hashOf(token));
-      await pageSessions.createHostSession('other', hashOf(token), Date.now() + 60_000);
+      await pageSessions.createHostSession('other', {
+        ...{ sessionHash: hashOf(token), lifeMs: 60_000 },
+      });
       const headers = { cookie };
       expect((await page('/pages', { headers })).status).toBe(200);
       for (const path of [`/pages/runs/${runId}`, `/v1/runs/${runId}/events`])
@@ -225,7 +227,9 @@ export function signInTests({ host, resolve }: Suite): void {
       const token = cookie.split('=')[1] ?? '';
       const { pageSessions } = host().stores;
       await pageSessions.endHostSession(hashOf(token));
-      await pageSessions.createHostSession('default', hashOf(token), Date.now() - 1);
+      await pageSessions.createHostSession('default', {
+        ...{ sessionHash: hashOf(token), lifeMs: -1 },
+      });
       expect((await page('/pages', { headers: { cookie } })).status).toBe(401);
     });
   });

@@ -17,8 +17,8 @@ export const OF_DOORS: readonly Row[] = [
     58,
     [
       'src/adapters/postgres/page-session-store.ts',
-      'DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2 RETURNING tenant_id',
-      'SELECT tenant_id FROM host_links WHERE link_hash = $1 AND expires_at_ms > $2',
+      'DELETE FROM host_links WHERE link_hash = $1 AND expires_at_ms > ${NOW_MS} RETURNING tenant_id',
+      'SELECT tenant_id FROM host_links WHERE link_hash = $1 AND expires_at_ms > ${NOW_MS}',
     ],
     ['test/adapters/postgres-stores.test.ts', 'a link that signs in does so once'],
   ],

@@ -53,6 +53,15 @@ export const OF_ERASURE: readonly Row[] = [
   [
     115,
     [
+      'src/runs/erase.ts',
+      '(await stores.subjects.askedAgoMs(erasure)) >= unreadMs',
+      'Date.now() - erasure.askedAtMs >= unreadMs',
+    ],
+    ['test/runs/erasure-keeper.test.ts', 'by the clock that all processes share'],
+  ],
+  [
+    115,
+    [
       'src/adapters/postgres/erased-logs.ts',
       "`UPDATE run_heads SET closed = true, status = 'failed',",
       "`UPDATE run_heads SET closed = true, status = 'running',",

@@ -21,9 +21,9 @@ function given() {
     folder: '/agents',
     hash: `sha256:${'ab'.repeat(32)}`,
   });
-  const registry = createMemoryRegistry();
   const notes: AuditNote[] = [];
   const clock = { nowMs: 1_000_000 };
+  const registry = createMemoryRegistry(() => clock.nowMs);
   const desk = createTokenDesk({
     tenant: 'default',
     registry,
@@ -117,10 +117,10 @@ describe('seed 004 §5.1: the token of a launched agent', () => {
 });
 
 describe('an agent that is started by hand attaches with a minted token', () => {
-  const minted = async ({ registry, clock }: ReturnType<typeof given>, agentId = AGENT) => {
+  const minted = async ({ registry }: ReturnType<typeof given>, agentId = AGENT) => {
     const token = mintToken();
     const row = { tenant: 'default', agentId, tokenHash: tokenHash(token) };
-    await registry.mintToken(row, clock.nowMs + TOKEN_MS);
+    await registry.mintToken(row, TOKEN_MS);
     return token;
   };
   it('once, over either transport', async () => {
@@ -165,12 +165,12 @@ describe('seed 004 §4.1.1: manifest_hash tells drift', () => {
 
 describe('seed 004 §7.2: redaction', () => {
   it('takes tokens, spent ones too, and secrets out of text and JSON', async () => {
-    const { desk, ask, hello, launched, registry, clock } = given();
+    const { desk, ask, hello, launched, registry } = given();
     const { token } = launched();
     await ask(hello(token));
     const foreign = mintToken();
     const minted = { tenant: 'default', agentId: AGENT, tokenHash: tokenHash(foreign) };
-    await registry.mintToken(minted, clock.nowMs + TOKEN_MS);
+    await registry.mintToken(minted, TOKEN_MS);
     await ask(hello(foreign));
     const redactor = withTokens(createRedactor([{ id: 'key', value: 'very-secret' }]), desk);
     const shown = redactor.json({ [`a${token}`]: [`b ${foreign} very-secret`, 1, null] });

@@ -18,12 +18,14 @@ import { batchAfter, entry, headOf, newRun, refTo } from '../contract/given.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 import { patient } from '../support/machine.ts';
+import { withClockOff } from '../support/wall-clock.ts';
 
 const TENANT = 'default';
 const ASKED = { asked: { by: 'tester' }, cancelsOpen: true };
 /** How long a process holds a key, and the time between two rounds, in ms. */
 const KEY_HELD_MS = 100;
 const ROUND_MS = 200;
+const HOUR_MS = 3_600_000;
 const KEY = { id: 'k', key: new Uint8Array(randomBytes(32)) };
 
 const DATABASES = await databaseTwins();
@@ -215,6 +217,30 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
       });
       expect(await again.log.head(run)).toMatchObject({ closed: true, status: 'failed' });
       expect(await again.projection.openRuns('', 10)).toEqual([]);
+    });
+
+    // [I115]
+    it('a damaged run is ended once its time is over by the clock that all processes share', async () => {
+      const erasure = await begun(stores, 'damaged-later', false);
+      const terminated: string[] = [];
+      const engine = {
+        send: away,
+        terminate: async (runId: string) => void terminated.push(runId),
+      } as unknown as RunEngine;
+      const damaged = () => Promise.reject(new HostError('history_undecodable'));
+      const log = { head: damaged, fresh: damaged } as unknown as ErasureKeeperDeps['log'];
+      const stateOf = async () => stores.subjects.erasure(TENANT, erasure.erasureId);
+      await withClockOff(48 * HOUR_MS, async () => {
+        const keeper = keeperOn(stores, { roundMs: ROUND_MS, unreadMs: HOUR_MS, engine, log });
+        keeper.start();
+        await expect
+          .poll(async () => (await stateOf())?.waitsFor?.reason, { timeout: patient(30_000) })
+          .toContain('history_undecodable');
+        await keeper.stop();
+      });
+      expect(terminated).toEqual([]);
+      await withClockOff(-48 * HOUR_MS, () => untilErased(stores, erasure, { engine, log }));
+      expect(terminated).not.toEqual([]);
     });
 
     // [I115]

@@ -1,6 +1,7 @@
 // What the processes of a deployment share of agents (seed 004; architecture §5): tools as last declared, what each
 // Core says of its agents under a lease, a bounded audit, and one-time tokens by hash only.
 import type { JsonObject } from '../../rules/json.ts';
+import { HostError } from '../../rules/errors.ts';
 import { toldOr } from '../../rules/unreadable.ts';
 import type {
   AgentAuditEntry,
@@ -9,7 +10,7 @@ import type {
   AgentTool,
 } from '../../ports/agents.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { agoMs, type Db } from './db.ts';
+import { agoMs, inMs, NOW_MS, type Db } from './db.ts';
 import { deleteExpired, deleteFree } from './free-rows.ts';
 import { damagedAt, parsedAt, timeAt } from './seals.ts';
 
@@ -235,18 +236,21 @@ function auditEntryOf(row: AuditRow): AgentAuditEntry & { readonly position: num
 
 function tokenMethods(db: Db): Pick<AgentRegistry, 'mintToken' | 'consumeToken'> {
   return {
-    async mintToken({ tenant, agentId, tokenHash }, expiresAtMs) {
-      await db.query(
+    async mintToken({ tenant, agentId, tokenHash }, lifeMs) {
+      const [minted] = await db.query<{ expires_at_ms: number }>(
         `WITH gone AS (${deleteExpired('agent_tokens')})
-         INSERT INTO agent_tokens (token_hash, tenant_id, agent_id, expires_at_ms) VALUES ($1, $2, $3, $4)`,
-        [tokenHash, tenant, agentId, expiresAtMs],
+         INSERT INTO agent_tokens (token_hash, tenant_id, agent_id, expires_at_ms)
+         VALUES ($1, $2, $3, ${inMs('$4')}) RETURNING expires_at_ms`,
+        [tokenHash, tenant, agentId, lifeMs],
       );
+      if (!minted) throw new HostError('internal_error');
+      return minted.expires_at_ms;
     },
-    async consumeToken({ tenant, agentId, tokenHash }, nowMs) {
+    async consumeToken({ tenant, agentId, tokenHash }) {
       const spent = await db.query(
         `DELETE FROM agent_tokens
-         WHERE token_hash = $1 AND tenant_id = $2 AND agent_id = $3 AND expires_at_ms > $4 RETURNING 1`,
-        [tokenHash, tenant, agentId, nowMs],
+         WHERE token_hash = $1 AND tenant_id = $2 AND agent_id = $3 AND expires_at_ms > ${NOW_MS} RETURNING 1`,
+        [tokenHash, tenant, agentId],
       );
       return spent.length > 0;
     },

@@ -197,6 +197,14 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof SqlError && error.sqlState === '23505';
 }
 
+/** Part of a statement: now by the database's clock, in ms. Asked once, so that an index is used. */
+export const NOW_MS = '(SELECT openwop_now_ms())';
+
+/** Part of a statement: in so long a time by the database's clock, in ms. */
+export function inMs(parameter: string): string {
+  return `(SELECT openwop_now_ms() + ${parameter}::bigint)`;
+}
+
 /** Part of a statement: so long ago by the database's clock, in ms. Asked once, so that an index is used. */
 export function agoMs(parameter: string): string {
   return `(SELECT openwop_now_ms() - ${parameter}::bigint)`;
@@ -207,5 +215,5 @@ export function agoMs(parameter: string): string {
  * now is, too: that process's clock is ahead, and nobody waits for it.
  */
 export function isOlder(column: string, ageMs: string): string {
-  return `(${column} <= ${agoMs(ageMs)} OR ${column} > (SELECT openwop_now_ms()))`;
+  return `(${column} <= ${agoMs(ageMs)} OR ${column} > ${NOW_MS})`;
 }

@@ -150,21 +150,18 @@ async function mint(
     throw new HostError('forbidden', {
       reason: 'The agent asks for permissions that the operator has not acknowledged.',
     });
-  const nowMs = Date.now();
-  const expiresAt = new Date(nowMs + ATTACH_TOKEN_MS).toISOString();
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  // Audited first: there is no token that nobody can see was made.
+  const minted = { tenant, agentId, tokenHash: sha256Hex(token) };
+  const expiresAtMs = await stores.agents.mintToken(minted, ATTACH_TOKEN_MS);
+  const expiresAt = new Date(expiresAtMs).toISOString();
+  // Audited before anybody has it: no token is in use that nobody can see was made.
   await stores.agents.appendAudit([
     {
-      ...{ atMs: nowMs, tenant, agentId, instanceId: instance.instanceId },
+      ...{ atMs: expiresAtMs - ATTACH_TOKEN_MS, tenant, agentId, instanceId: instance.instanceId },
       kind: 'token.minted',
       details: { principal: principalOf(subject), expiresAt },
     },
   ]);
-  await stores.agents.mintToken(
-    { tenant, agentId, tokenHash: sha256Hex(token) },
-    nowMs + ATTACH_TOKEN_MS,
-  );
   return { agentId, socket: instance.socket, token, expiresAt };
 }
 

@@ -18,7 +18,8 @@ export interface MemoryRegistry extends AgentRegistry {
 
 const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
 
-export function createMemoryRegistry(): MemoryRegistry {
+/** `now`: the clock that tokens go by. */
+export function createMemoryRegistry(now: () => number = Date.now): MemoryRegistry {
   const tools = new Map<string, readonly AgentTool[]>();
   const rows = new Map<string, { instance: AgentInstance; untilMs: number }>();
   const tokens = new Map<string, number>();
@@ -71,15 +72,17 @@ export function createMemoryRegistry(): MemoryRegistry {
         .reverse()
         .slice(0, limit);
     },
-    async mintToken({ tenant, agentId, tokenHash }, expiresAtMs) {
+    async mintToken({ tenant, agentId, tokenHash }, lifeMs) {
+      const expiresAtMs = now() + lifeMs;
       tokens.set(keyOf(tenant, agentId, tokenHash), expiresAtMs);
+      return expiresAtMs;
     },
-    async consumeToken({ tenant, agentId, tokenHash }, nowMs) {
+    async consumeToken({ tenant, agentId, tokenHash }) {
       const key = keyOf(tenant, agentId, tokenHash);
       const expiresAtMs = tokens.get(key) ?? 0;
       answer();
       tokens.delete(key);
-      return expiresAtMs > nowMs;
+      return expiresAtMs > now();
     },
     async expire() {
       return 0;
