@@ -404,6 +404,7 @@ export interface Cohort {
    * `from` of the next page; absent: it is the last.
    */
   nextFrom?: number;
+  leftOut?: CohortLeftOut;
   /**
    * Why what was asked for cannot be read: defaults are in its place, and no fork is made by it.
    */
@@ -547,6 +548,13 @@ export interface CohortOutcomeChange {
   pointer: string;
   before?: string;
   after?: string;
+}
+export interface CohortLeftOut {
+  runs: number;
+  /**
+   * The newest of them, at most 20.
+   */
+  runIds: string[];
 }
 
 export interface DebugBundle {

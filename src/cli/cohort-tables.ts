@@ -2,6 +2,7 @@
 import type { Cohort } from '../../schemas/types.generated.ts';
 import {
   changeText,
+  leftOutText,
   memberLines,
   OUTCOME_WORDS,
   STATE_WORDS,
@@ -31,7 +32,7 @@ export function reportText(
   screen: Screen,
   expected: readonly string[] = [],
 ): string {
-  const { cohortId, state, members, settled, select, totals, results = [] } = cohort;
+  const { cohortId, state, members, settled, select, totals, results = [], leftOut } = cohort;
   const of = select.workflowId === undefined ? '' : ` of ${select.workflowId}`;
   const head = `Cohort ${cohortId}: ${settled} of ${members} runs${of} ${changeText(cohort)}, ${STATE_WORDS[state] ?? state}.`;
   const counted = (Object.keys(OUTCOME_WORDS) as Outcome[]).flatMap((outcome) =>
@@ -57,6 +58,7 @@ export function reportText(
     wrapped(printable(head), '', screen).join('\n'),
     table(['CAME TO', 'RUNS'], counted, { screen }),
     `Models: ${useText(cohort)}.`,
+    ...(leftOut ? [wrapped(`${leftOutText(leftOut)}.`, '', screen).join('\n')] : []),
     ...blocks,
     ...rest,
   ].join('\n\n');

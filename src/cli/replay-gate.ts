@@ -3,7 +3,7 @@
 // every other run must be known: one that could not be compared to its end fails each gate, unless --permit names its outcome.
 import { Option, type Command } from 'commander';
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
-import { OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
+import { leftOutText, OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
 import { printable } from '../words/printable.js';
 import { usageFault } from './faults.ts';
 import { wrapped, type Screen } from './terminal.ts';
@@ -20,9 +20,11 @@ const FAILS_ON: Readonly<Record<string, readonly Outcome[]>> = {
 const KNOWN: ReadonlySet<string> = new Set<Outcome>([
   ...(['same', 'diverged', 'outcome-changed', 'failed'] as const),
 ]);
+/** No outcome: runs that cannot be read, and are no members. */
+const LEFT_OUT = 'unreadable';
 /** Outcomes without a result. `diverged`: of a replay, which is ended there. */
 const MAY_PERMIT = [
-  ...(['asks', 'diverged', 'source-missing', 'not-compared', 'not-finished'] as const),
+  ...(['asks', 'diverged', 'source-missing', 'not-compared', 'not-finished', LEFT_OUT] as const),
 ];
 /** Of a replay that was ended where it said something else. */
 const ENDED_REPLAY = 'replay_diverged';
@@ -43,6 +45,8 @@ export interface Gate {
   readonly hits: readonly GateHit[];
   /** Others whose result is not known, unless `--permit` names what they came to. */
   readonly unknown: readonly GateHit[];
+  /** Runs that cannot be read, and are no members, unless `--permit` lets them pass. */
+  readonly leftOut?: NonNullable<Cohort['leftOut']>;
   /** Runs whose result is known, those of --wrong and hits among them. */
   readonly known: number;
   /** Runs that were wrong, and are no better. */
@@ -74,7 +78,7 @@ export function addGateOptions(start: Command): Command {
     .addOption(
       new Option(
         '--permit <outcome>',
-        'let the gate pass although runs came to this, which leaves their result unknown (again for each)',
+        `let the gate pass although runs came to this, which leaves their result unknown (again for each; ${LEFT_OUT}: could not be read, and were not replayed)`,
       )
         .choices(MAY_PERMIT)
         .argParser(oneOf('--permit', MAY_PERMIT)),
@@ -116,7 +120,7 @@ function wrong(text: string, before: readonly string[] = []): readonly string[] 
 }
 
 /** Undefined where none was asked for. */
-export function gateOf({ results = [] }: Cohort, flags: GateFlags): Gate | undefined {
+export function gateOf({ results = [], leftOut }: Cohort, flags: GateFlags): Gate | undefined {
   const { failOn: asked = [], wrong = [], permit: permitted = [] } = flags;
   if (asked.length + wrong.length === 0) return undefined;
   const named = new Set(wrong);
@@ -132,9 +136,11 @@ export function gateOf({ results = [] }: Cohort, flags: GateFlags): Gate | undef
     return RIGHTED.has(cameTo(member)) ? [] : [gateHit(member)];
   });
   const righted = [...named].filter((id) => stillWrong.every((each) => each.sourceRunId !== id));
-  const isClean = hits.length + unknown.length + stillWrong.length === 0;
+  const unread = permitted.includes(LEFT_OUT) ? undefined : leftOut;
+  const isClean = hits.length + unknown.length + stillWrong.length === 0 && !unread;
   return {
     passed: isClean && known + righted.length > 0,
+    ...(unread ? { leftOut: unread } : {}),
     ...{ hits: hits.map(gateHit), unknown: unknown.map(gateHit), known, stillWrong, righted },
   };
 }
@@ -170,7 +176,7 @@ function endsOtherwise(member: CohortMemberResult): boolean {
 }
 
 export function gateText(gate: Gate, screen: Screen): string {
-  const { passed, hits, unknown, known, stillWrong, righted } = gate;
+  const { passed, hits, unknown, leftOut, known, stillWrong, righted } = gate;
   const otherwise =
     righted.length === 0 ? '' : `Runs that were wrong and come out otherwise: ${righted.length}. `;
   if (passed) return `${otherwise}The gate is passed.`;
@@ -184,6 +190,7 @@ export function gateText(gate: Gate, screen: Screen): string {
       ({ sourceRunId, outcome }) =>
         `${sourceRunId} came to: ${words(outcome)}. Its result is not known${permitHint(outcome)}.`,
     ),
+    ...(leftOut ? [`${leftOutText(leftOut)}${permitHint(LEFT_OUT)}.`] : []),
     ...stillWrong.map(({ sourceRunId, outcome }) =>
       outcome === undefined
         ? `${sourceRunId} was wrong, and is not among these runs.`

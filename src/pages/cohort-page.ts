@@ -3,6 +3,7 @@
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
 import {
   changeText,
+  leftOutText,
   memberLines,
   OUTCOME_WORDS,
   STATE_WORDS,
@@ -34,6 +35,7 @@ export function renderCohortPage({ cohort, csrfToken, outcome }: CohortPageModel
 <p class="facts"><code>${escapeHtml(cohortId)}</code> · began ${renderDate(Date.parse(cohort.createdAt))} · ${escapeHtml(useText(cohort))}</p>
 <p><label>${settled} of ${members} runs <progress max="${members}" value="${settled}">${settled} of ${members}</progress></label></p>
 ${isOpen ? openControls(cohort, csrfToken) : ''}
+${cohort.leftOut ? `<p class="lead">${escapeHtml(leftOutText(cohort.leftOut))}.</p>` : ''}
 ${totalsTable(cohort, outcome)}
 ${membersList(results, outcome)}
 ${pagesOf(cohort, { nextFrom, outcome })}

@@ -73,14 +73,14 @@ export interface MemberName {
 export interface CohortStore {
   /**
    * Ended runs that nobody else started and that are no forks of a cohort, newest first, behind the place that `cursor`
-   * names; and the ids of those among them that cannot be read.
+   * names; and those among them that cannot be read.
    */
   candidates(
     tenant: string,
     query: Omit<CohortSelection, 'last'> & { readonly cursor?: string; readonly limit: number },
   ): Promise<{
     readonly runs: readonly RunRow[];
-    readonly unreadable: readonly string[];
+    readonly unreadable: readonly { readonly runId: string; readonly createdAtMs: number }[];
     readonly nextCursor?: string;
   }>;
   /** Idempotent by its id. False: the tenant has `maxOpen` open ones already. */

@@ -57,6 +57,13 @@ export interface CohortChange {
   readonly configurable?: JsonObject;
 }
 
+/** Runs that may be like what is asked for, and that cannot be read: they are no members, and nothing is known of them. */
+export interface LeftOutRuns {
+  readonly runs: number;
+  /** The newest of them. */
+  readonly runIds: readonly string[];
+}
+
 export interface CohortRequest {
   readonly select: CohortSelection;
   readonly change: CohortChange;
@@ -65,6 +72,8 @@ export interface CohortRequest {
   /** Who asked for it, and what they may: each fork is made by nobody who may more. */
   readonly subject: Subject;
   readonly scopes: readonly string[];
+  /** What was found when the runs were picked. Absent: none. */
+  readonly leftOut?: LeftOutRuns;
 }
 
 export function isReplay({ agents = {}, configurable = {} }: CohortChange): boolean {

@@ -7,6 +7,7 @@ import {
   DEFAULT_MEMBER_TIMEOUT_MS,
   isReplay,
   type CohortRequest,
+  type LeftOutRuns,
 } from '../rules/cohort.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Caller } from '../ports/caller.ts';
@@ -64,21 +65,27 @@ export function cohortRequest(
   };
 }
 
+export interface PickedRuns {
+  /** Newest first, at least one. */
+  readonly runIds: readonly string[];
+  /** That may belong to them, and cannot be read. */
+  readonly leftOut?: LeftOutRuns;
+}
+
 /**
- * Newest first, at least one. Throws validation_error where none is like that, agent_not_found where no such run knows the
- * agent, and whatever the change is refused with.
+ * Throws validation_error where none is like that, agent_not_found where no such run knows the agent, and whatever the change
+ * is refused with.
  */
 export async function pickedRuns(
   deps: SelectionDeps,
   caller: Caller,
   request: CohortRequest,
-): Promise<readonly string[]> {
+): Promise<PickedRuns> {
   const { select, change } = request;
   const { last, ...query } = select;
-  const picked: string[] = [];
-  let first: RunRow | undefined;
+  const picked: RunRow[] = [];
   let looked = 0;
-  const unreadable: string[] = [];
+  const unreadable: Unreadable[] = [];
   let cursor: string | undefined;
   do {
     const page = await deps.stores.cohorts.candidates(caller.tenant, {
@@ -88,20 +95,29 @@ export async function pickedRuns(
     looked += page.runs.length + page.unreadable.length;
     unreadable.push(...page.unreadable);
     for (const run of page.runs) {
-      if (picked.length >= last || !isLike(run, request)) continue;
-      first ??= run;
-      picked.push(run.runId);
+      if (picked.length < last && isLike(run, request)) picked.push(run);
     }
     cursor = page.nextCursor;
   } while (cursor !== undefined && picked.length < last && looked < MAX_LOOKED_AT);
-  if (unreadable.length > 0)
-    deps.logger.warn('runs that cannot be read are in no cohort', {
-      runs: unreadable.length,
-      runIds: unreadable.slice(0, NAMED_RUNS),
-    });
+  const leftOut = leftOutBy(unreadable, picked.length < last ? undefined : picked.at(-1));
+  if (leftOut) deps.logger.warn('runs that cannot be read are in no cohort', { ...leftOut });
+  const [first] = picked;
   if (!first) throw noneLike(request, looked, unreadable.length);
   await checkChange(deps, caller, { change, first });
-  return picked;
+  return { runIds: picked.map(({ runId }) => runId), ...(leftOut ? { leftOut } : {}) };
+}
+
+type Unreadable = Pick<RunRow, 'runId' | 'createdAtMs'>;
+
+/** Those that are older than the last one, where all were picked, would not have been. */
+function leftOutBy(
+  unreadable: readonly Unreadable[],
+  oldest: RunRow | undefined,
+): LeftOutRuns | undefined {
+  const { createdAtMs: sinceMs = -Infinity } = oldest ?? {};
+  const left = unreadable.filter(({ createdAtMs }) => createdAtMs >= sinceMs);
+  if (left.length === 0) return undefined;
+  return { runs: left.length, runIds: left.slice(0, NAMED_RUNS).map(({ runId }) => runId) };
 }
 
 /**

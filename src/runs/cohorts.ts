@@ -74,9 +74,10 @@ async function insert(
   // A report tells what the sources did.
   requireScope(caller, 'runs:read');
   const request = cohortRequest(deps, caller, asked);
-  const sources = await pickedRuns(deps, caller, request);
-  const cohort = { cohortId, tenant, request, createdAtMs: Date.now() };
-  const members = sources.map((sourceRunId) => ({
+  const { runIds, leftOut } = await pickedRuns(deps, caller, request);
+  const kept = { ...request, ...(leftOut ? { leftOut } : {}) };
+  const cohort = { cohortId, tenant, request: kept, createdAtMs: Date.now() };
+  const members = runIds.map((sourceRunId) => ({
     sourceRunId,
     forkRunId: cohortForkIdOf(cohortId, sourceRunId),
   }));

@@ -42,6 +42,13 @@ export function changeText({
   return `forked by ${[...agents, ...options].join(', ')}`;
 }
 
+/** Without its full stop. */
+export function leftOutText({ runs, runIds }: NonNullable<Cohort['leftOut']>): string {
+  const more = runs > runIds.length ? ', …' : '';
+  const are = runs === 1 ? 'run cannot be read, and is' : 'runs cannot be read, and are';
+  return printable(`${runs} ${are} not among these: ${runIds.join(', ')}${more}`);
+}
+
 /** Why a member is not the same, a line for each thing. */
 export function memberLines(member: CohortMemberResult): string[] {
   const { changes = [], asks, error, divergence, unreadable } = member;

@@ -190,6 +190,25 @@ describe('the gate of openwop replay', () => {
     expect(none.out).toContain('No run was compared to its end.');
   });
 
+  // [I112]
+  it('is not passed where runs are left out that cannot be read, unless that is permitted', async () => {
+    const leftOut = { runs: 21, runIds: ['run-x', 'run-y'] };
+    script(cohort(['same'], { leftOut }));
+    const asked = ['replay', '--fail-on', 'outcome'];
+    const { code, out } = await host.run(asked);
+    expect(code).toBe(1);
+    const text = '21 runs cannot be read, and are not among these: run-x, run-y, …';
+    expect(out.split('\n\n')).toContain(`${text}.`);
+    expect(out).toContain(`  ${text} (--permit unreadable).`);
+    const { out: document } = await host.run([...asked, '--json']);
+    expect(JSON.parse(document)).toMatchObject({ leftOut, gate: { passed: false, leftOut } });
+    const others = await host.run([...asked, '--permit', 'not-compared']);
+    expect(others.code).toBe(1);
+    const permitted = await host.run([...asked, '--permit', 'unreadable']);
+    expect(permitted.code).toBe(0);
+    expect(permitted.out).toContain(`${text}.`);
+  });
+
   it('says what it holds against whom; what came out as it should is counted', async () => {
     const { out } = await replay(
       ['outcome-changed', 'same', 'outcome-changed', 'same'],

@@ -81,3 +81,20 @@ it('of runs below', async () => {
   vi.spyOn(families, 'descendants').mockResolvedValue([child]);
   expect(await first(`${HOST}/runs/${runId}/children`, 'runs')).toMatchObject({ unreadable });
 });
+
+// [I112]
+it('by a cohort, which leaves them out', async () => {
+  const { cohorts, runs } = host.stores;
+  const row = await runs.find('default', runId);
+  if (!row) throw new Error('no run');
+  const { createdAtMs } = row;
+  vi.spyOn(cohorts, 'candidates').mockResolvedValue({
+    ...{ runs: [row], unreadable: [{ runId: 'run-lost', createdAtMs }] },
+  });
+  const leftOut = { runs: 1, runIds: ['run-lost'] };
+  const body = { select: { workflowId: 'noop' }, change: {} };
+  const begun = await host.api<{ cohortId: string }>(`${HOST}/cohorts`, { body });
+  expect(begun).toMatchObject({ status: 201, body: { members: 1, leftOut } });
+  const shown = await host.api(`${HOST}/cohorts/${begun.body.cohortId}`);
+  expect(shown.body).toMatchObject({ members: 1, leftOut });
+});

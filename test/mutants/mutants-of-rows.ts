@@ -42,7 +42,11 @@ export const OF_ROWS: readonly Row[] = [
     [SUBJECT_KEYS, 'unreadableFor(error)) return error', 'false) return error'],
     [OF_KEYS, 'sessions are told'],
   ],
-  [97, [COHORTS, 'unreadable.push(record.run_id);', ''], [OF_KEYS, 'no cohort has it']],
+  [
+    97,
+    [COHORTS, 'unreadable.push({ runId: record.run_id, createdAtMs: record.created_at_ms });', ''],
+    [OF_KEYS, 'no cohort has it'],
+  ],
   [
     97,
     [

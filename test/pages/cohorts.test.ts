@@ -41,6 +41,12 @@ describe('the page of a cohort', () => {
     expect(html).not.toContain('<b>,');
   });
 
+  it('names runs that cannot be read', () => {
+    const html = shown({ leftOut: { runs: 1, runIds: ['run-<9>'] } });
+    expect(html).toContain('1 run cannot be read, and is not among these: run-&lt;9&gt;.');
+    expect(shown()).not.toContain('cannot be read');
+  });
+
   it('is cancelled by a form with the token of the session, while it is under way and not being cancelled', () => {
     const form = 'action="/pages/cohorts/cohort-1/cancel"';
     expect(shown()).toContain(`${form}><input type="hidden" name="csrf" value="token&quot;">`);

@@ -43,7 +43,7 @@ async function refused(...given: Parameters<typeof picked>) {
 
 describe('a cohort by a build of the worker', () => {
   it('that is there is taken, also where it takes no new runs', async () => {
-    expect(await picked(TWO, { build: 'two' })).toEqual(['run-a']);
+    expect(await picked(TWO, { build: 'two' })).toEqual({ runIds: ['run-a'] });
   });
 
   it('is refused of who operates no builds, whether or not there is one of that id', async () => {
@@ -91,7 +91,9 @@ describe('a cohort by a build of the worker', () => {
 
 // [I97]
 describe('a cohort of runs of which some cannot be read', () => {
-  const page = (runs: readonly string[], unreadable: readonly string[]) => {
+  const { createdAtMs: AT_MS } = runRow('run-a');
+  const page = (runs: readonly string[], ids: readonly string[], last?: number) => {
+    const unreadable = ids.map((runId, at) => ({ runId, createdAtMs: AT_MS - at }));
     const warned: object[] = [];
     const deps = {
       ...{ redactor, deployments: { read: async () => TWO } },
@@ -100,14 +102,31 @@ describe('a cohort of runs of which some cannot be read', () => {
         cohorts: { candidates: async () => ({ runs: runs.map((id) => runRow(id)), unreadable }) },
       },
     } as unknown as SelectionDeps;
-    const asked = cohortRequest(deps, caller, { select: {}, change: { build: 'two' } });
+    const asked = cohortRequest(deps, caller, {
+      ...{ select: last === undefined ? {} : { last }, change: { build: 'two' } },
+    });
     return { warned, picking: pickedRuns(deps, caller, asked) };
   };
 
-  it('has the others, and they are named to the operator', async () => {
+  // [I112]
+  it('has the others, and they are named to who reads its report, and to the operator', async () => {
     const { warned, picking } = page(['run-a'], ['run-b']);
-    expect(await picking).toEqual(['run-a']);
-    expect(warned).toEqual([{ runs: 1, runIds: ['run-b'] }]);
+    const leftOut = { runs: 1, runIds: ['run-b'] };
+    expect(await picking).toEqual({ runIds: ['run-a'], leftOut });
+    expect(warned).toEqual([leftOut]);
+  });
+
+  it('names the newest of many, and counts all', async () => {
+    const ids = Array.from({ length: 30 }, (_, at) => `run-${at}`);
+    const { leftOut } = await page(['run-a'], ids).picking;
+    expect(leftOut).toEqual({ runs: 30, runIds: ids.slice(0, 20) });
+  });
+
+  it('counts none that is older than all that were to be picked', async () => {
+    const { picking } = page(['run-a'], ['run-b', 'run-c'], 1);
+    expect(await picking).toEqual({
+      ...{ runIds: ['run-a'], leftOut: { runs: 1, runIds: ['run-b'] } },
+    });
   });
 
   it('is refused where that is all of them', async () => {

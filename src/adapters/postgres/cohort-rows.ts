@@ -72,9 +72,16 @@ function requestIn({ cohort_id: cohortId, request }: CohortRecord): CohortReques
   const isWhole =
     [asked.select, asked.change, asked.subject].every(isJsonObject) &&
     [asked.parallel, asked.memberTimeoutMs].every(isCount) &&
-    Array.isArray(asked.scopes);
+    Array.isArray(asked.scopes) &&
+    (asked.leftOut === undefined || isLeftOut(asked.leftOut));
   if (!isWhole) throw damagedAt(place);
   return asked as unknown as CohortRequest;
+}
+
+function isLeftOut(value: JsonValue): boolean {
+  if (!isJsonObject(value) || !isCount(value.runs)) return false;
+  const { runIds } = value;
+  return Array.isArray(runIds) && runIds.every((id) => typeof id === 'string');
 }
 
 function isCount(value: JsonValue | undefined): value is number {

@@ -60,15 +60,15 @@ const candidates =
 function readEach(
   records: readonly RunRecord[],
   read: (record: RunRecord) => RunRow,
-): { readonly runs: readonly RunRow[]; readonly unreadable: readonly string[] } {
+): Pick<Awaited<ReturnType<CohortStore['candidates']>>, 'runs' | 'unreadable'> {
   const runs: RunRow[] = [];
-  const unreadable: string[] = [];
+  const unreadable: { readonly runId: string; readonly createdAtMs: number }[] = [];
   for (const record of records)
     try {
       runs.push(read(record));
     } catch (error) {
       if (!unreadableFor(error)) throw error;
-      unreadable.push(record.run_id);
+      unreadable.push({ runId: record.run_id, createdAtMs: record.created_at_ms });
     }
   return { runs, unreadable };
 }

@@ -226,7 +226,7 @@ const NOTHING_YET: CohortTotals = { counts: {}, before: NO_USE, after: NO_USE };
 
 function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: CohortTotals): Cohort {
   const { cohortId, state, createdAtMs, endedAtMs, members, request, unreadable } = row;
-  const { select, change, parallel, memberTimeoutMs } = request;
+  const { select, change, parallel, memberTimeoutMs, leftOut } = request;
   const { fromMs, untilMs, workflowId, ...picked } = select;
   const totals = { ...NONE, ...counts };
   return {
@@ -244,6 +244,13 @@ function cohortView(asker: Asker, row: CohortRow, { counts, before, after }: Coh
     change,
     ...{ parallel, memberTimeoutMs, members },
     settled: Object.values(counts).reduce((sum, count) => sum + count, 0),
+    ...(leftOut
+      ? {
+          leftOut: {
+            ...{ runs: leftOut.runs, runIds: leftOut.runIds.map((id) => shownRunId(asker, id)) },
+          },
+        }
+      : {}),
     ...{ totals, before, after },
     ...(unreadable ? { unreadable } : {}),
   };
