@@ -177,8 +177,8 @@ export function wentOn({ fork }: RunInput, rows: readonly Pick<LogRow, 'key'>[])
 }
 export const WENT_ON = 'runs that went on behind a difference';
 
-/** Of a log, in UTF-16 units: it enters the fork's history, which Temporal bounds, beside what it came of. */
-const RECORD_BYTES = 12 * 1024 * 1024;
+/** Of a log, in characters (UTF-16 units of its JSON): it enters the fork's history, which Temporal bounds, beside what it came of. */
+const RECORD_CHARACTERS = 12 * 1024 * 1024;
 
 /** Throws capability_not_provided for a run whose log is too long. */
 export async function rowsOf(
@@ -187,10 +187,10 @@ export async function rowsOf(
   length: number,
 ): Promise<LogRow[]> {
   const all: LogRow[] = [];
-  let bytes = 0;
+  let characters = 0;
   for await (const rows of log.rows(source, { limit: length })) {
-    for (const { payload } of rows) bytes += payload.length;
-    if (bytes > RECORD_BYTES) throw notYet(`logs of more than ${RECORD_BYTES} bytes`);
+    for (const { payload } of rows) characters += payload.length;
+    if (characters > RECORD_CHARACTERS) throw notYet(`logs of more than ${RECORD_CHARACTERS} characters`);
     all.push(...rows);
   }
   if (wentOn(source.input, all)) throw notYet(WENT_ON);
