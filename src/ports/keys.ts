@@ -13,6 +13,11 @@ export interface KeyRing {
   readonly keys: readonly HostKey[];
   /** The one that encrypts and wraps; undefined: this process has none. */
   current(): HostKey | undefined;
+  /**
+   * Before something is encrypted: resolves once the others can know what this process encrypts with. A process that slept
+   * announces itself again; while the database does not answer it goes on with the key that it has.
+   */
+  announced(): Promise<void>;
   /** Whether all live processes encrypt with the current key: only then it may wrap again what others wrapped. */
   isShared(): boolean;
   /** By which name the current key is announced to the other processes; undefined: nothing is announced. */

@@ -55,6 +55,7 @@ export function ringOf<Key>(keys: readonly Key[]) {
   return {
     keys,
     current: () => keys[0],
+    announced: async () => undefined,
     isShared: () => true,
     announcedAs: () => undefined,
     missing: () => [],

@@ -190,7 +190,8 @@ export async function rowsOf(
   let characters = 0;
   for await (const rows of log.rows(source, { limit: length })) {
     for (const { payload } of rows) characters += payload.length;
-    if (characters > RECORD_CHARACTERS) throw notYet(`logs of more than ${RECORD_CHARACTERS} characters`);
+    if (characters > RECORD_CHARACTERS)
+      throw notYet(`logs of more than ${RECORD_CHARACTERS} characters`);
     all.push(...rows);
   }
   if (wentOn(source.input, all)) throw notYet(WENT_ON);

@@ -86,6 +86,16 @@ describe('architecture §7: AES-256-GCM over the whole payload', () => {
     expect(await codeThrownBy(createEncryption({ ring: ringOf(keys) }).decode(sealed))).toBe(code);
   });
 
+  // [I100]
+  test('which key encrypts is asked before each time: a process may have slept', async () => {
+    const keys = [oldKey, newKey];
+    let current = oldKey;
+    const announced = async () => void (current = newKey);
+    const ring = { ...ringOf(keys), current: () => current, announced };
+    const [sealed] = await createEncryption({ ring }).encode([payload('a')]);
+    expect(Buffer.from(sealed?.metadata?.['encryption-key-id'] ?? []).toString()).toBe('k2');
+  });
+
   // [I49]
   test('every tampered byte, a cut payload and a swapped key id: history_undecodable', async () => {
     const codec = createEncryption({ ring: ringOf([oldKey, { ...newKey, key: oldKey.key }]) });

@@ -1,7 +1,7 @@
 // Processes of one database and the operator's keys, on both twins (architecture §10.2): what each announces, and which key it
 // encrypts with while another one is rotated in.
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Db } from '../../src/adapters/postgres/db.ts';
 import { openDatabase } from '../../src/adapters/postgres/index.ts';
 import {
@@ -13,7 +13,7 @@ import {
 import { migrate, readMigrations } from '../../src/adapters/postgres/migrate.ts';
 import { createSubjectStore } from '../../src/adapters/postgres/subject-store.ts';
 import { throughDb } from '../../src/adapters/postgres/sealed-db.ts';
-import { codeOf } from '../../src/rules/errors.ts';
+import { codeOf, HostError } from '../../src/rules/errors.ts';
 import { ringOf } from '../../src/rules/key-ring.ts';
 import { newId } from '../contract/given.ts';
 import { databaseTwins } from '../support/database-twins.ts';
@@ -89,6 +89,53 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
     expect(usedBy(last)).toBe('new');
     await expect.poll(() => rotated.isShared() && last.isShared(), SOON).toBe(true);
     expect(last.missing()).toEqual([]);
+  });
+
+  // [I100]
+  it.each([
+    ['the monotonic clock', performance],
+    ['the wall clock', Date],
+  ] as const)('one that slept, as %s shows, looks again before it encrypts', async (_clock, of) => {
+    const slept = await process([OLD, NEW], { announcedMs: ANNOUNCED_MS });
+    expect(usedBy(slept)).toBe('old');
+    // It was taken for dead, and the old key was dropped by the others.
+    await db.query('DELETE FROM process_keys');
+    expect(usedBy(await process([NEW], { announcedMs: ANNOUNCED_MS }))).toBe('new');
+    await slept.announced();
+    expect(usedBy(slept)).toBe('old');
+    const { now } = of;
+    const clock = vi.spyOn(of, 'now').mockImplementation(() => now.call(of) + ANNOUNCED_MS);
+    try {
+      await slept.announced();
+    } finally {
+      clock.mockRestore();
+    }
+    expect(usedBy(slept)).toBe('new');
+  });
+
+  it('one whose database does not answer encrypts with the key that it has', async () => {
+    let asked = 0;
+    let isAway = false;
+    const away: Db = {
+      ...throughDb(db),
+      query: (text, values) => {
+        if (!isAway) return db.query(text, values);
+        asked += 1;
+        return Promise.reject(new HostError('service_unavailable'));
+      },
+    };
+    const alone = await process([OLD], { announcedMs: ANNOUNCED_MS, at: away });
+    isAway = true;
+    const { now } = Date;
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + ANNOUNCED_MS);
+    try {
+      await alone.announced();
+      await alone.announced();
+    } finally {
+      clock.mockRestore();
+    }
+    expect(usedBy(alone)).toBe('old');
+    expect(asked).toBe(1);
   });
 
   it('a process that says nothing for too long is taken for dead', async () => {

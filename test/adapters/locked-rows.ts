@@ -162,7 +162,7 @@ export function lockedRows(given: () => Given): void {
       const next = { id: 'next', key: new Uint8Array(32).fill(1) };
       const ring: KeyRing = {
         ...{ keys: [next, key], current: () => next, isShared: () => true },
-        ...{ announcedAs: () => undefined, missing: () => [] },
+        ...{ announced: async () => undefined, announcedAs: () => undefined, missing: () => [] },
       };
       const subjects = createSubjectStore(db, ring);
       await whileLocked(given(), ['subject_keys', `key_id = '${locked}'`], async () => {

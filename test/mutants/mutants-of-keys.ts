@@ -37,6 +37,8 @@ export const OF_KEYS: readonly Row[] = [
     [KEEPER, 'if (announced !== undefined)', 'if (announced === undefined && false)'],
     [OF_KEEPER, 'of another process'],
   ],
+  [100, [KEEPER, 'if (this.#isAnnounced()) return;', 'return;'], [OF_KEEPER, 'looks again']],
+  [100, [CODEC, 'await this.#ring.announced();', ''], [OF_CODEC, 'is asked before']],
   [100, [STORE, '!master || !ring.isShared()', '!master'], [OF_KEEPER, 'and not before']],
   [100, [SECRETS, ' AND NOT EXISTS (${LIVE} IS DISTINCT FROM $4)', ''], [OF_KEEPER, 'slept']],
   [

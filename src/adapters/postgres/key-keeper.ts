@@ -5,13 +5,15 @@ import type { Logger } from '../../ports/logger.ts';
 import { codeOf, HostError } from '../../rules/errors.ts';
 import { isShared, keyToUse, missingKeys, type KeyView } from '../../rules/key-ring.ts';
 import { fingerprint } from '../../system/sealing.ts';
-import { rest } from '../../system/time.ts';
+import { Moment, rest, within } from '../../system/time.ts';
 import type { Db } from './db.ts';
 import { deleteExpired } from './free-rows.ts';
 
 /** A process that did not announce itself for so long, in ms, is taken for dead. It does so BEATS times in that time. */
 export const ANNOUNCED_MS = 15_000;
 const BEATS = 3;
+/** Longest wait in ms for an announcement before something is encrypted. */
+const ANNOUNCING_MS = 2_000;
 const SEPARATOR = ',';
 /** Between the id of a key and its fingerprint; no id has it. */
 const OF = '=';
@@ -51,8 +53,14 @@ class AnnouncedKeys implements KeyKeeper {
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #uses: string | undefined;
-  /** Until when, by the process' own clock: what was seen is not believed for longer than the others believe it. */
-  #sharedUntilMs = -Infinity;
+  /** When the last announcement that was stored began: it is not believed for longer than the others believe it. */
+  #announcedAt: Moment | undefined;
+  #isShared = false;
+  /** Under way, of whoever asked for it first. */
+  #beating: Promise<KeyView> | undefined;
+  /** Of who encrypts after a sleep: what all of them wait for, and when it was begun. */
+  #late: Promise<void> | undefined;
+  #lateTriedAt: Moment | undefined;
   #missing: readonly string[] = [];
   #heldBack: string | undefined;
 
@@ -70,7 +78,28 @@ class AnnouncedKeys implements KeyKeeper {
   }
 
   isShared(): boolean {
-    return performance.now() < this.#sharedUntilMs;
+    return this.#isShared && this.#isAnnounced();
+  }
+
+  /** By the clock that shows more: one of them may stop while the machine sleeps. */
+  #isAnnounced(): boolean {
+    return (this.#announcedAt?.agoMs() ?? Infinity) < this.#announcedMs;
+  }
+
+  async announced(): Promise<void> {
+    if (this.#isAnnounced()) return;
+    // Where the database is away, nobody waits for it each time.
+    const triedMs = this.#lateTriedAt?.agoMs() ?? Infinity;
+    if (this.#late || triedMs < this.#announcedMs / BEATS) return this.#late;
+    this.#lateTriedAt = new Moment();
+    const again = this.#beat().then(
+      () => undefined,
+      (error: unknown) => this.#failed(error),
+    );
+    this.#late = within(ANNOUNCING_MS, again, () => undefined).finally(
+      () => (this.#late = undefined),
+    );
+    await this.#late;
   }
 
   announcedAs(): string | undefined {
@@ -117,9 +146,14 @@ class AnnouncedKeys implements KeyKeeper {
     });
   }
 
-  /** `check` sees what each announcement found, and may throw. */
-  async #beat(check: (view: KeyView) => void = () => undefined): Promise<KeyView> {
-    const beganAtMs = performance.now();
+  /** One at a time. `check` sees what each announcement found, and may throw. */
+  #beat(check?: (view: KeyView) => void): Promise<KeyView> {
+    this.#beating ??= this.#beatAgain(check).finally(() => (this.#beating = undefined));
+    return this.#beating;
+  }
+
+  async #beatAgain(check: (view: KeyView) => void = () => undefined): Promise<KeyView> {
+    const beganAt = new Moment();
     let view = await this.#announce(this.#uses);
     check(view);
     let uses = keyToUse(view);
@@ -133,7 +167,7 @@ class AnnouncedKeys implements KeyKeeper {
         view = await this.#announce(uses);
       }
     }
-    this.#adopt(view, uses, beganAtMs);
+    this.#adopt(view, uses, beganAt);
     return view;
   }
 
@@ -215,7 +249,7 @@ class AnnouncedKeys implements KeyKeeper {
   }
 
   /** Each change is logged once. */
-  #adopt(view: KeyView, uses: string | undefined, seenAtMs: number): void {
+  #adopt(view: KeyView, uses: string | undefined, seenAt: Moment): void {
     const { logger } = this.#options;
     const [first] = this.#own;
     const heldBack = uses === first ? undefined : first;
@@ -228,7 +262,7 @@ class AnnouncedKeys implements KeyKeeper {
         ...{ key: idOf(heldBack), uses: idOf(uses ?? '') },
         processesWithout: view.others.filter(({ knows }) => !knows.has(heldBack)).length,
       });
-    if (shared && this.#sharedUntilMs === -Infinity && uses !== undefined)
+    if (shared && !this.#isShared && uses !== undefined)
       logger.info('all processes encrypt with the same key', { key: idOf(uses) });
     if (missing.length > 0 && missing.join() !== this.#missing.join())
       logger.error('other processes encrypt with keys that this one does not have', {
@@ -236,7 +270,8 @@ class AnnouncedKeys implements KeyKeeper {
       });
     this.#uses = uses;
     this.#heldBack = heldBack;
-    this.#sharedUntilMs = shared ? seenAtMs + this.#announcedMs : -Infinity;
+    this.#isShared = shared;
+    this.#announcedAt = seenAt;
     this.#missing = missing;
   }
 }

@@ -172,6 +172,7 @@ async function aliveKey({ db, ring }: Parts, tenant: string, subject: string): P
       [tenant, subject],
     );
   let [key] = await find();
+  if (!key) await ring.announced();
   const master = ring.current();
   if (!key && master) {
     const keyId = newId('sk');

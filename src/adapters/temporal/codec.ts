@@ -167,8 +167,10 @@ class Encryption implements PayloadCodec {
    * not met and that is not there, run_not_found.
    */
   async encode(payloads: Payload[], context?: SerializationContext): Promise<Payload[]> {
+    if (this.#ring.keys.length === 0 || payloads.length === 0) return payloads;
+    await this.#ring.announced();
     const host = this.#ring.current();
-    if (!host || payloads.length === 0) return payloads;
+    if (!host) return payloads;
     const runId = context?.workflowId;
     try {
       const encrypter = await this.#encrypter(host, runId);
