@@ -103,8 +103,8 @@ describe.each(await databaseTwins())('processes with keys on %s', (_name, databa
     expect(usedBy(await process([NEW], { announcedMs: ANNOUNCED_MS }))).toBe('new');
     await slept.announced();
     expect(usedBy(slept)).toBe('old');
-    const { now } = of;
-    const clock = vi.spyOn(of, 'now').mockImplementation(() => now.call(of) + ANNOUNCED_MS);
+    const now = of.now.bind(of);
+    const clock = vi.spyOn(of, 'now').mockImplementation(() => now() + ANNOUNCED_MS);
     try {
       await slept.announced();
     } finally {
