@@ -20,7 +20,7 @@ import {
   type EffectClaim,
   type EffectIdentity,
   type EffectRecall,
-  type FailedState,
+  type LostEffect,
   type HumanWord,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
@@ -112,6 +112,11 @@ export function isAskedAbout({
   return idempotent !== true || safetyTier === 'write';
 }
 
+/** A tool that does not say so is not. */
+function isIdempotent(tool: Tool | undefined): boolean {
+  return tool?.idempotent === true;
+}
+
 /** Why the outcome that a human gave cannot be recorded as it is: a sentence. */
 export function wordFault({ ports, tool, input }: KnownEffect): string | undefined {
   const { resolution } = input;
@@ -183,7 +188,7 @@ function claimEffect(
   force: HumanWord | undefined,
 ): Promise<EffectClaim> {
   const options = {
-    idempotent: tool?.idempotent === true,
+    idempotent: isIdempotent(tool),
     isHarmless: tool !== undefined && !isAskedAbout(tool),
     hasLeftCalls: input.hasLeftCalls === true,
     leaseMs: EFFECT_LEASE_MS,
@@ -270,7 +275,7 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
   // What an earlier try may have done is not undone by one that did not get as far.
   const isUnknown = answer.kind === 'unknown' || claim.inDoubt;
   const state = isUnknown ? 'in-doubt' : 'failed-before-send';
-  await untilStored(() => ports.stores.effects.settle(effectId, epoch, state));
+  await untilStored(() => isSettled(effect, { effectId, epoch, state }));
   Context.current().cancellationSignal.throwIfAborted();
   // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
   // call has ended is not: a call that kills its agent must not do so for ever.
@@ -401,40 +406,57 @@ function outcomeFault(tool: Tool, outcome: JsonValue): ToolError | undefined {
 }
 
 async function settleDone(
-  { ports, input }: KnownEffect,
+  effect: KnownEffect,
   { effectId, epoch }: Perform | InDoubt,
   outcome: JsonValue,
 ): Promise<Extract<EffectResult, { kind: 'done' }>> {
+  const { ports, input } = effect;
   const hash = await writeJson(ports.stores.content, input.context, outcome);
-  await settle(ports, { effectId, epoch, state: 'done', hash });
+  await settle(effect, { effectId, epoch, state: 'done', hash });
   return { kind: 'done', outcome, hash };
 }
 
 async function settleFailed(
-  { ports, input }: Effect,
+  effect: Effect,
   { effectId, epoch }: Perform,
   { error, happened: isDone }: Extract<FailedCall, { kind: 'final' }>,
 ): Promise<Extract<EffectResult, { kind: 'error' }>> {
+  const { ports, input } = effect;
   const hash = await writeJson(ports.stores.content, input.context, error);
   const state = isDone ? 'done-without-result' : 'failed-final';
-  await settle(ports, { effectId, epoch, state, hash });
+  await settle(effect, { effectId, epoch, state, hash });
   return { kind: 'error', error };
 }
 
 interface Settlement {
   readonly effectId: string;
   readonly epoch: number;
-  readonly state: 'done' | FailedState;
-  readonly hash: string;
+  readonly state: LostEffect['state'];
+  readonly hash?: string;
 }
 
 /** A lost epoch means that somebody else decides about this effect: a later try reads what they decided. */
-async function settle(
-  ports: ActivityPorts,
-  { effectId, epoch, state, hash }: Settlement,
-): Promise<void> {
-  if (await ports.stores.effects.settle(effectId, epoch, state, hash)) return;
+async function settle(effect: KnownEffect, settlement: Settlement): Promise<void> {
+  if (await isSettled(effect, settlement)) return;
   throw failure('service_unavailable', { message: 'The claim of an effect was lost.' });
+}
+
+/** A claim that a failover of the database has lost is noted again, with what it came to: nothing is performed for it twice. */
+async function isSettled(
+  { ports, input, tool }: KnownEffect,
+  { effectId, epoch, state, hash }: Settlement,
+): Promise<boolean> {
+  const { effects } = ports.stores;
+  if (await effects.settle(effectId, epoch, state, hash)) return true;
+  const { runId, attempt } = input.context;
+  const isBack = await effects.putBack({
+    ...{ identity: identityOf(input), attempt, epoch, state },
+    idempotent: isIdempotent(tool),
+    ...(hash === undefined ? {} : { outcomeHash: hash }),
+  });
+  if (isBack)
+    ports.logger.warn('The database had lost the claim of an effect.', { runId, effectId });
+  return isBack;
 }
 
 async function reconcile(effect: KnownEffect, claim: InDoubt): Promise<EffectResult> {

@@ -104,6 +104,14 @@ export interface FormerEffect {
   readonly outcomeHash?: string;
 }
 
+/** What a claim came to whose row the database has lost. */
+export interface LostEffect extends Omit<FormerEffect, 'state'> {
+  readonly state: Exclude<EffectState, 'claimed'>;
+  /** Of the claim. */
+  readonly idempotent: boolean;
+  readonly epoch: number;
+}
+
 export interface ClaimOptions {
   /** Of the tool, now: a call in doubt is made again under its key, if it was idempotent when it was made, too. */
   readonly idempotent: boolean;
@@ -136,5 +144,7 @@ export interface EffectLedger {
     state: Exclude<EffectState, 'claimed'>,
     outcomeHash?: string,
   ): Promise<boolean>;
+  /** After a `settle` that was false. True: no row stood by this identity, and now it does. Nothing of a closed run. */
+  putBack(effect: LostEffect): Promise<boolean>;
   ofRun(run: RunRef): Promise<readonly EffectRow[]>;
 }

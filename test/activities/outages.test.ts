@@ -314,6 +314,32 @@ describe('what may have happened is asked about [I99]', () => {
     expect(paid).toBe(1);
   });
 
+  // As after a failover that loses what was confirmed last.
+  test.each([
+    ['answers', 'done', async (): Promise<JsonValue> => ({}), 'returned'],
+    ['is lost', 'in-doubt', async () => Promise.reject(new Error('reset')), 'in-doubt'],
+  ])(
+    'a call whose claim the database has lost, and which %s, is noted again: %s',
+    async (_what, state, answer, kind) => {
+      let paid = 0;
+      const pay = () => (paid++, answer());
+      const lost: Stores['effects']['claim'] = async () => ({
+        ...{ kind: 'perform', effectId: 'eff-lost', epoch: 3, inDoubt: false },
+      });
+      const losing = { ...stores, effects: { ...stores.effects, claim: lost } };
+      const rig = await createRig(losing, { tools: [paying(pay)] });
+      const first = await runActivity(rig, 'callTool', { input: input(rig) });
+      expect(first.output).toMatchObject({ kind });
+      expect(await stateOf(rig)).toEqual([state]);
+      const ports = { ...rig.ports, stores };
+      const again = await runActivity({ ...rig, activities: createActivities(ports) }, 'callTool', {
+        input: input(rig),
+      });
+      expect(again.output).toMatchObject({ kind });
+      expect(paid).toBe(1);
+    },
+  );
+
   test('as long as its try may take; then the next one finds a doubt, and pays nothing', async () => {
     const outage = new Outage();
     let paid = 0;

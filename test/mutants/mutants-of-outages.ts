@@ -230,4 +230,13 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     ['workflows/invocation.ts', '`${call.toolId}#${count(call.toolId)}`', 'callStep'],
     ['test/workflows/agent-children.test.ts', 'in the place of the n-th'],
   ],
+  [
+    99,
+    [
+      EFFECT,
+      'if (await effects.settle(effectId, epoch, state, hash)) return true;',
+      'if ((await effects.settle(effectId, epoch, state, hash)) || true) return true;',
+    ],
+    ['test/activities/outages.test.ts', 'whose claim the database has lost'],
+  ],
 ];

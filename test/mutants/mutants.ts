@@ -290,7 +290,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     35,
-    [EFFECT, 'idempotent: tool?.idempotent === true,', 'idempotent: tool?.idempotent !== false,'],
+    [EFFECT, 'return tool?.idempotent === true;', 'return tool?.idempotent !== false;'],
     [OF_CALL_TOOL, 'a tool that does not say that it is idempotent is not'],
   ],
   [

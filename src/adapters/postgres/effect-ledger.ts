@@ -104,6 +104,11 @@ export function createEffectLedger(db: SealedDb): EffectLedger {
       );
       return settled.length > 0;
     },
+    async putBack(lost) {
+      const identity = await keyed(db, lost.identity);
+      const effect = { ...lost, identity, leaseMs: 0 };
+      return db.transaction(async (tx) => (await isOpen(tx, identity)) && insert(tx, effect));
+    },
     async ofRun({ tenant, runId }) {
       const records = await db.query<EffectRecord>(
         `SELECT ${COLUMNS} FROM effects WHERE tenant_id = $1 AND run_id = $2 ORDER BY created_at_ms, effect_id`,
