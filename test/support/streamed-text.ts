@@ -17,7 +17,7 @@ export interface StreamedText {
   readonly k0?: number;
 }
 
-export function deltasOf(runId: string, { activityId, pieces, k0 = 0 }: StreamedText): NewDelta[] {
+function deltasOf(runId: string, { activityId, pieces, k0 = 0 }: StreamedText): NewDelta[] {
   return pieces.map((text, index) => {
     const k = k0 + index;
     const key = deltaKey(activityId, k);
