@@ -185,12 +185,13 @@ export async function answerUntilEnd(run: RunUnderWay): Promise<Answers & { ende
       answered.add(asked.interruptId);
       const isDoubt = asked.artifactType === 'effect-in-doubt';
       const value = isDoubt ? doubtValue(run, answers, asked.artifactId) : { action: 'accept' };
-      const sending = client.answer(run.runId, asked.nodeId, {
-        value,
-        key: `${run.runId} ${asked.interruptId}`,
+      const sending = client.ask(`/v1/runs/${run.runId}/interrupts/${asked.nodeId}`, {
+        body: { resumeValue: value },
+        headers: { 'idempotency-key': `${run.runId} ${asked.interruptId}` },
       });
       run.happen('answering');
-      assert.equal(await sending, 200, `the answer at ${asked.nodeId} is taken`);
+      const { status, text } = await sending;
+      assert.equal(status, 200, `the answer at ${asked.nodeId} is taken: ${text}`);
     } else await sleep(POLL_MS);
   }
 }
