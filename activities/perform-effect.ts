@@ -17,6 +17,7 @@ import { seriesOf } from '../src/rules/run-input.ts';
 import { maskedAt } from '../src/rules/redaction.ts';
 import {
   INHERITED_EPOCH,
+  type EarlierCall,
   type EffectClaim,
   type EffectIdentity,
   type EffectRecall,
@@ -204,16 +205,19 @@ const STANDING = {
   result: 'The same call was made before and happened, but its result could not be used',
 };
 
-/** Names the calls that stand in the way by their runs and nodes: who may see those finds them there. */
+/**
+ * Names the calls that stand in the way by their nodes. Without ids of runs and in one order: a branch that asks the same may go by
+ * what was answered in its source.
+ */
 function standingReason(
-  { why, earlier }: Extract<EffectClaim, { kind: 'differs' }>,
+  { why, earlier, isMore }: Extract<EffectClaim, { kind: 'differs' }>,
   { runId }: StepContext,
 ): string {
-  const places = earlier.map((call) => {
-    const run = call.runId === runId ? 'this run' : `run ${call.runId} of its family`;
-    return `node ${call.nodeId} of ${run}`;
-  });
-  return `This call was not made. ${STANDING[why]}: ${[...new Set(places)].join(', ')}.`;
+  const placeOf = (call: EarlierCall): string =>
+    `node ${call.nodeId} of ${call.runId === runId ? 'this run' : 'another run of its family'}`;
+  const places = [...new Set(earlier.map(placeOf))].sort();
+  const others = isMore ? ', and others' : '';
+  return `This call was not made. ${STANDING[why]}: ${places.join(', ')}${others}.`;
 }
 
 /** What a human who leaves a doubt does not settle. */
@@ -300,11 +304,11 @@ type Answer = { readonly kind: 'answered'; readonly outcome: JsonValue } | Faile
 /** Calls the tool; the lease is renewed meanwhile. Who loses the lease must not use the answer. */
 async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
   const { ports, tool } = effect;
-  const { effectId, epoch } = claim;
+  const { effectId } = claim;
   const stop = new AbortController();
   let isLost = false;
   const renewal = setInterval(() => {
-    ports.stores.effects.renew(effectId, epoch, EFFECT_LEASE_MS).then(
+    renewed(effect, claim).then(
       (held) => {
         if (held) return;
         isLost = true;
@@ -322,6 +326,13 @@ async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
   throw failure('service_unavailable', {
     message: `The lease of an effect of ${tool.toolId} was lost.`,
   });
+}
+
+/** False: somebody else decides about the effect. */
+async function renewed(effect: Effect, { effectId, epoch }: Perform): Promise<boolean> {
+  const leaseMs = EFFECT_LEASE_MS;
+  const isHeld = await effect.ports.stores.effects.renew(effectId, epoch, leaseMs);
+  return isHeld || putBack(effect, { effectId, epoch, state: 'claimed', leaseMs });
 }
 
 function contextOf(
@@ -433,26 +444,38 @@ interface Settlement {
   readonly epoch: number;
   readonly state: LostEffect['state'];
   readonly hash?: string;
+  readonly leaseMs?: number;
 }
 
 /** A lost epoch means that somebody else decides about this effect: a later try reads what they decided. */
-async function settle(effect: KnownEffect, settlement: Settlement): Promise<void> {
+async function settle(
+  effect: KnownEffect,
+  settlement: Parameters<typeof isSettled>[1],
+): Promise<void> {
   if (await isSettled(effect, settlement)) return;
   throw failure('service_unavailable', { message: 'The claim of an effect was lost.' });
 }
 
-/** A claim that a failover of the database has lost is noted again, with what it came to: nothing is performed for it twice. */
 async function isSettled(
-  { ports, input, tool }: KnownEffect,
-  { effectId, epoch, state, hash }: Settlement,
+  effect: KnownEffect,
+  settlement: Settlement & { readonly state: Exclude<LostEffect['state'], 'claimed'> },
 ): Promise<boolean> {
-  const { effects } = ports.stores;
-  if (await effects.settle(effectId, epoch, state, hash)) return true;
+  const { effectId, epoch, state, hash } = settlement;
+  const isThere = await effect.ports.stores.effects.settle(effectId, epoch, state, hash);
+  return isThere || putBack(effect, settlement);
+}
+
+/** A claim that a failover of the database has lost is noted again, with what it came to: nothing is performed for it twice. */
+async function putBack(
+  { ports, input, tool }: KnownEffect,
+  { effectId, epoch, state, hash, leaseMs }: Settlement,
+): Promise<boolean> {
   const { runId, attempt } = input.context;
-  const isBack = await effects.putBack({
+  const isBack = await ports.stores.effects.putBack({
     ...{ identity: identityOf(input), attempt, epoch, state },
     idempotent: isIdempotent(tool),
     ...(hash === undefined ? {} : { outcomeHash: hash }),
+    ...(leaseMs === undefined ? {} : { leaseMs }),
   });
   if (isBack)
     ports.logger.warn('The database had lost the claim of an effect.', { runId, effectId });

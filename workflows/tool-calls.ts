@@ -4,6 +4,7 @@
 // nothing comes of them. A call of a tool in an agent process waits on that agent's queue for a worker that has it. What
 // a human said stands in the call until it has a result: the next segment goes on with it (architecture §4).
 import { isCancellation } from '@temporalio/workflow';
+import { reasonOf } from '../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
@@ -339,11 +340,9 @@ function resolutionOf(
 }
 
 /** The agent is given the reason. */
-function skipped({ feedback }: JsonObject): NonNullable<CallToolInput['resolution']> {
-  return {
-    kind: 'skip',
-    ...(typeof feedback === 'string' && feedback ? { reason: feedback } : {}),
-  };
+function skipped(answer: JsonObject): NonNullable<CallToolInput['resolution']> {
+  const reason = reasonOf(answer);
+  return { kind: 'skip', ...(reason === undefined ? {} : { reason }) };
 }
 
 function askAndPerform(placed: Placed): Promise<void> {

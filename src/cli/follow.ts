@@ -57,7 +57,11 @@ class Follower {
   /** Ids of questions that were asked in what was read; of what stood before, nothing is known. */
   readonly #asked = new Set<string>();
   readonly #shown = new Set<string>();
+  readonly #from: number;
+  /** Sequence of the last event that was read. */
   #after: number;
+  /** Event ids: a log that is made again may have others at the same sequences. */
+  readonly #seen = new Set<string>();
   #wasReached = false;
   #away: Deadline | undefined;
 
@@ -66,7 +70,8 @@ class Follower {
     this.#runId = runId;
     this.#flags = flags;
     this.#printer = createRunPrinter(cli.out);
-    this.#after = (flags.from ?? 0) - 1;
+    this.#from = (flags.from ?? 0) - 1;
+    this.#after = this.#from;
   }
 
   async follow(): Promise<ExitCode> {
@@ -109,12 +114,15 @@ class Follower {
   async #take(events: readonly RunEventDoc[]): Promise<ExitCode | undefined> {
     let ended: RunStatus | undefined;
     let asks = false;
-    // What stands between may not know where a reader was, and begin anew.
-    for (const event of events.filter(({ sequence }) => sequence > this.#after)) {
+    // What stands between may not know where a reader was, and begin again; so does a log that was made again.
+    const isNew = ({ sequence, eventId }: RunEventDoc) =>
+      sequence > this.#from && !this.#seen.has(eventId);
+    for (const event of events.filter(isNew)) {
+      this.#seen.add(event.eventId);
       const payload = event.payload as JsonValue;
       if (this.#flags.json) this.#cli.out(`${printableJson(event)}\n`);
       else this.#printer.print([{ ...event, payload }]);
-      this.#after = Math.max(this.#after, event.sequence);
+      this.#after = event.sequence;
       const turn = turnOf(event.type);
       asks ||= turn.asks;
       const { interruptId } = (payload ?? {}) as JsonObject;

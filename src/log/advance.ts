@@ -11,7 +11,7 @@ import { readCutOff } from './cut-off.ts';
 import { fold, needsDefinition, summaryOf } from './fold.ts';
 import { readPage, type LogParts, type Position } from './pages.ts';
 import { beforeClosings } from './places.ts';
-import { rebuild, retell } from './rebuild.ts';
+import { mend } from './rebuild.ts';
 
 /** Pages that one call reads at most: a bound on a loop that ends at the history's tail. */
 const MAX_PAGES = 10_000;
@@ -129,13 +129,7 @@ async function withoutLost(parts: LogParts, run: RunRef): Promise<Head> {
   const reason =
     'The database has lost streamed text of this run. Its log is made again from history.';
   parts.logger.warn(reason, { runId: run.runId });
-  try {
-    return (await rebuild(parts, run)).head;
-  } catch (error) {
-    // Streamed text that no history has yet would be lost, or goes by places that are lost.
-    if (codeOf(error) !== 'run_state_conflict') throw error;
-    return (await retell(parts, run)).head;
-  }
+  return (await mend(parts, run)).head;
 }
 
 async function segmentOf(

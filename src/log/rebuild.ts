@@ -4,10 +4,9 @@
 // a row is refused.
 //
 // Where the database has lost rows that it had confirmed, recorded sequences may not fit any more. Such a log is told again,
-// once and for ever (`retoldFrom`): each recorded delta stands before what closes its stream, and from then on the run's streams are
-// shown when they are recorded.
+// once and for ever (`retoldFrom`): each recorded delta stands before what closes its stream, and the run streams no more.
 import type { OpenItem } from '../rules/endings.ts';
-import { HostError } from '../rules/errors.ts';
+import { codeOf, HostError } from '../rules/errors.ts';
 import { blockOfKey } from '../rules/ids.ts';
 import type { JsonValue } from '../rules/json.ts';
 import type { Head, HistoryCursor, LogRow, LogStore } from '../ports/log.ts';
@@ -131,6 +130,8 @@ export interface Rebuilt {
 interface Retraced extends Rebuilt {
   /** Temporal run ids, in order. */
   readonly segments: readonly string[];
+  /** Stored rows would stand elsewhere. */
+  readonly hasMoved?: true;
   /** Activities whose streams are recorded. */
   readonly closedBlocks: readonly string[];
   /** The stored head, and rows that it has and the history does not tell. */
@@ -178,19 +179,33 @@ export async function retrace(
   const lost = stored.filter(
     ({ key, eventId }) => !eventIds.has(eventId) && !(isRetold && blockOfKey(key) !== undefined),
   );
-  if (!rows)
-    return lost.length > 0 ? conflict(runId, STREAMING) : retrace(parts, run, { isRetold: true });
+  if (!rows) {
+    const closed = new Set(deltas.map(({ activityId }) => activityId));
+    const isStreaming = (await log.openBlocks(run)).some((id) => !closed.has(id));
+    if (isStreaming || lost.length > 0) return conflict(runId, STREAMING);
+    return retrace(parts, run, { isRetold: true });
+  }
   const head = headOf(run, told, rows);
-  const moved = stored.find(({ sequence, eventId }) => rows[sequence]?.eventId !== eventId);
-  // After what is stored there were events that nobody knows.
-  const { retoldFrom: before = stored.length } = run;
-  const retoldFrom = Math.min(moved?.sequence ?? before, before);
+  const movedFrom = stored.find(({ sequence, eventId }) => rows[sequence]?.eventId !== eventId);
+  const retoldFrom = Math.min(
+    run.retoldFrom ?? firstLost(runId, stored, told),
+    movedFrom?.sequence ?? Infinity,
+  );
   return {
+    ...(movedFrom === undefined ? {} : { hasMoved: true as const }),
     head: isRetold ? { ...head, retoldFrom } : head,
     rows,
     ...{ segments: told.segments, closedBlocks: deltas.map(({ activityId }) => activityId) },
     ...{ seen, lost, summary: summaryOf(head.snapshot, run) },
   };
+}
+
+/** The first sequence that may have meant another event: of recorded deltas that stand there no more, or after what is stored. */
+function firstLost(runId: string, stored: readonly LogRow[], { deltas }: Told): number {
+  const places = new Map(stored.map(({ eventId, sequence }) => [eventId, sequence]));
+  return expanded(runId, deltas)
+    .filter(({ eventId, sequence }) => places.get(eventId) !== sequence)
+    .reduce((first, { sequence }) => Math.min(first, sequence), stored.length);
 }
 
 function headOf(run: RunRow, told: Told, rows: readonly LogRow[]): Head {
@@ -237,25 +252,37 @@ export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
 }
 
 /**
- * As `rebuild`, with each recorded delta before what closes its stream: for a log that has lost rows. What is streamed now is
- * left out of the log, and shown when it is recorded. Throws HostError run_state_conflict when something else would be lost.
+ * For a log that lacks what history records: as `rebuild` where every row can stand where it stood. Else each recorded delta
+ * stands before what closes its stream, and what is streamed now leaves the log. Throws what `rebuild` does.
  */
-export async function retell(parts: LogParts, run: RunRef): Promise<Rebuilt> {
-  return restoreAs(parts, run, { isRetold: true });
+export async function mend(parts: LogParts, run: RunRef): Promise<Rebuilt> {
+  try {
+    return await restoreAs(parts, run, { tries: 1, keepsPlaces: true });
+  } catch (error) {
+    if (codeOf(error) !== 'run_state_conflict') throw error;
+    return restoreAs(parts, run, { isRetold: true });
+  }
+}
+
+interface RestoreAs {
+  readonly isRetold?: boolean;
+  readonly tries?: number;
+  /** Rows that would stand elsewhere are refused. */
+  readonly keepsPlaces?: boolean;
 }
 
 async function restoreAs(
   parts: LogParts,
   run: RunRef,
-  how: { readonly isRetold?: boolean },
+  { tries = MAX_TRIES, keepsPlaces = false, ...how }: RestoreAs,
 ): Promise<Rebuilt> {
   const { log } = parts.stores;
   let reason = STREAMING;
-  for (let tries = 1; tries <= MAX_TRIES; tries++) {
-    const { segments, lost, ...told } = await retrace(parts, run, how);
+  for (let left = tries; left > 0; left--) {
+    const { segments, lost, hasMoved, ...told } = await retrace(parts, run, how);
     const { head, rows, seen } = told;
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
-    else {
+    else if (!hasMoved || !keepsPlaces) {
       // First: once the head is closed nobody would look for what a process that died here had not recorded.
       await recordSegments(parts, run, { segments, head });
       if (await log.restore(run, told, seen)) return { head, rows };

@@ -66,6 +66,8 @@ export type EffectClaim =
       readonly why: 'doubt' | 'result' | 'attempt';
       /** The calls that stand in the way for this reason, oldest first; only so many as a human reads. */
       readonly earlier: readonly EarlierCall[];
+      /** There are others, which are asked about at a later call. */
+      readonly isMore: boolean;
     }
   | { readonly kind: 'run-closed' };
 
@@ -104,12 +106,14 @@ export interface FormerEffect {
   readonly outcomeHash?: string;
 }
 
-/** What a claim came to whose row the database has lost. */
+/** A claim whose row the database has lost, and what it came to. */
 export interface LostEffect extends Omit<FormerEffect, 'state'> {
-  readonly state: Exclude<EffectState, 'claimed'>;
+  readonly state: EffectState;
   /** Of the claim. */
   readonly idempotent: boolean;
   readonly epoch: number;
+  /** While its call is under way. */
+  readonly leaseMs?: number;
 }
 
 export interface ClaimOptions {
@@ -144,7 +148,7 @@ export interface EffectLedger {
     state: Exclude<EffectState, 'claimed'>,
     outcomeHash?: string,
   ): Promise<boolean>;
-  /** After a `settle` that was false. True: no row stood by this identity, and now it does. Nothing of a closed run. */
+  /** After a `settle` or a `renew` that was false. True: no row stood by this identity, and now it does. Nothing of a closed run. */
   putBack(effect: LostEffect): Promise<boolean>;
   ofRun(run: RunRef): Promise<readonly EffectRow[]>;
 }

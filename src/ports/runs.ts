@@ -121,6 +121,8 @@ export interface RunStore {
    * every store finds nothing.
    */
   ref(tenant: string, runId: string): RunRef;
+  /** ms epoch by the database's clock, which all processes share. */
+  nowMs(): Promise<number>;
   /**
    * One transaction, of one statement where the key is new: claims the idempotency key (if any) and inserts the run row as `pending` with its head. A key
    * whose earlier claim accepted a run that was never answered gives `claimed` with that `runId`: the caller goes on

@@ -217,9 +217,11 @@ async function endRun(
   } catch (error) {
     const { unreadMs = UNREAD_MS, stores } = deps;
     const isUnread = cancelsOpen && codeOf(error) === UNREAD;
-    const isLost = isUnread && (await stores.subjects.askedAgoMs(erasure)) >= unreadMs;
-    const failed = isLost ? undefined : error;
-    const reason = failed ?? (await endUnread(deps, run).catch((thrown: unknown) => thrown));
+    const end = async (): Promise<unknown> => {
+      const isLost = isUnread && (await stores.subjects.askedAgoMs(erasure)) >= unreadMs;
+      return isLost ? endUnread(deps, run) : error;
+    };
+    const reason = await end().catch((thrown: unknown) => thrown);
     if (reason === undefined) return undefined;
     deps.logger.info('a run of an erasure is not ended yet', {
       runId: run.runId,

@@ -115,7 +115,7 @@ async function forkOf(deps: ForkDeps, caller: Caller, { source, asked }: Asked):
   const rows = await rowsOf(deps, source, length);
   const { runs: children } = await deps.stores.families.children(source, { limit: 1 });
   const of = {
-    ...forkedAs(source, rows, { mode, fromSeq: from, madeAtMs: Date.now() }),
+    ...forkedAs(source, rows, { mode, fromSeq: from, madeAtMs: await deps.stores.runs.nowMs() }),
     // A branch by recorded tools has none of its own for those that its log tells of.
     ...(children.length > 0 || source.input.fork?.hasChildren
       ? { hasChildren: true as const }

@@ -7,6 +7,7 @@ import type { CallToolInput } from '../../activities/contract.ts';
 import { LOST_TRIES, OWN_TRIES } from '../../activities/tries.ts';
 import { databaseError } from '../../src/adapters/postgres/db.ts';
 import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
+import { effectIdOf } from '../../src/adapters/postgres/effect-ledger.ts';
 import { agentTaskQueue } from '../../src/rules/run-input.ts';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
@@ -314,7 +315,6 @@ describe('what may have happened is asked about [I99]', () => {
     expect(paid).toBe(1);
   });
 
-  // As after a failover that loses what was confirmed last.
   test.each([
     ['answers', 'done', async (): Promise<JsonValue> => ({}), 'returned'],
     ['is lost', 'in-doubt', async () => Promise.reject(new Error('reset')), 'in-doubt'],
@@ -323,11 +323,7 @@ describe('what may have happened is asked about [I99]', () => {
     async (_what, state, answer, kind) => {
       let paid = 0;
       const pay = () => (paid++, answer());
-      const lost: Stores['effects']['claim'] = async () => ({
-        ...{ kind: 'perform', effectId: 'eff-lost', epoch: 3, inDoubt: false },
-      });
-      const losing = { ...stores, effects: { ...stores.effects, claim: lost } };
-      const rig = await createRig(losing, { tools: [paying(pay)] });
+      const rig = await createRig(losing(), { tools: [paying(pay)] });
       const first = await runActivity(rig, 'callTool', { input: input(rig) });
       expect(first.output).toMatchObject({ kind });
       expect(await stateOf(rig)).toEqual([state]);
@@ -339,6 +335,19 @@ describe('what may have happened is asked about [I99]', () => {
       expect(paid).toBe(1);
     },
   );
+
+  test('a call that goes on for longer than a renewal of its lost claim goes on, and is made once', async () => {
+    let paid = 0;
+    const pay = async (): Promise<JsonValue> => {
+      await expect.poll(() => stateOf(rig), { timeout: 10_000 }).toEqual(['claimed']);
+      return { paid: ++paid };
+    };
+    const rig = await createRig(losing(), { tools: [paying(pay, { timeoutMs: 20_000 })] });
+    const { output } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'returned', status: 'ok' });
+    expect(await stateOf(rig)).toEqual(['done']);
+    expect(paid).toBe(1);
+  });
 
   test('as long as its try may take; then the next one finds a doubt, and pays nothing', async () => {
     const outage = new Outage();
@@ -507,6 +516,14 @@ describe('what may have happened is asked about [I99]', () => {
     expect(await stateOf(rig)).toEqual([]);
   });
 });
+
+/** Stores that note no claim: as after a failover that loses what was confirmed last. */
+function losing(): Stores {
+  const claim: Stores['effects']['claim'] = async (identity) => ({
+    ...{ kind: 'perform', effectId: effectIdOf(identity), epoch: 3, inDoubt: false },
+  });
+  return { ...stores, effects: { ...stores.effects, claim } };
+}
 
 /** Somebody else takes the claim over when its lease has run out: here at once. */
 async function leaseOver(rig: Rig): Promise<void> {

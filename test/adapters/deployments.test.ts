@@ -114,7 +114,7 @@ function answering(
 
 /** What it says of a deployment whose own workflow has just been made. */
 const BEGINNING = Object.assign(new Error('9 FAILED_PRECONDITION'), {
-  ...{ code: 9, details: 'Workflow task is not scheduled yet.', metadata: {} },
+  ...{ code: 9, details: 'Workflow task is not scheduled yet.', metadata: { get: () => [] } },
 });
 
 interface Denials {
@@ -170,7 +170,11 @@ function mute(connection: Connection): Connection {
   return answering(connection, CURRENT, async (change: Asked) => {
     const answer = await real.setWorkerDeploymentCurrentVersion(change);
     if (asked++ > 0) return answer;
-    throw Object.assign(new Error('4 DEADLINE_EXCEEDED'), { code: 4, details: '', metadata: {} });
+    throw Object.assign(new Error('4 DEADLINE_EXCEEDED'), {
+      code: 4,
+      details: '',
+      metadata: { get: () => [] },
+    });
   });
 }
 

@@ -11,6 +11,7 @@ import { appendGroupsContract } from '../contract/append-groups.ts';
 import { cohortStoreContract } from '../contract/cohorts.ts';
 import { contentStoreContract } from '../contract/content-store.ts';
 import { effectLedgerContract } from '../contract/effect-ledger.ts';
+import { lostClaimsContract } from '../contract/lost-claims.ts';
 import { familiesContract } from '../contract/families.ts';
 import { feedContract } from '../contract/feed.ts';
 import {
@@ -71,6 +72,7 @@ function contracts(stores: GivenStores): void {
   feedContract(stores);
   sessionStoreContract(stores);
   effectLedgerContract(stores);
+  lostClaimsContract(stores);
   contentStoreContract(() => stores().content);
   pageSessionStoreContract(stores);
   projectionStoreContract(stores);

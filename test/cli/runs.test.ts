@@ -442,6 +442,17 @@ describe('openwop runs follow', () => {
     expect(told).toEqual([STARTED, SUSPENDED, COMPLETED]);
   });
 
+  it('what stands at the same sequences of a log that was made again is shown', async () => {
+    const gone = event(1, 'agent.reasoning.delta', { delta: 'gone' });
+    const instead = { ...event(1, 'node.started', { nodeId: 'n' }), eventId: 'evt-instead' };
+    host.script({
+      [EVENTS]: [streaming([STARTED, gone], true), streaming([STARTED, instead, COMPLETED])],
+      [QUESTIONS]: asking(),
+    });
+    const told = lines((await follow('--json')).out).map((line) => JSON.parse(line) as object);
+    expect(told).toEqual([STARTED, gone, instead, COMPLETED]);
+  });
+
   it('goes on behind the last event over a break, a restart and a host that is not ready', async () => {
     const delta = (sequence: number, text: string) =>
       event(sequence, 'agent.reasoning.delta', { delta: text });

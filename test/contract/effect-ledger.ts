@@ -116,19 +116,6 @@ export function effectLedgerContract(stores: GivenStores): void {
   const ledger = (): ReturnType<GivenStores>['effects'] => stores().effects;
 
   describe('EffectLedger', () => {
-    it('architecture §5 a claim whose row is lost is put back with what it came to, beside no other [I99]', async () => {
-      const runId = await startedRun(stores());
-      const identity = identityOf(runId);
-      const done = { identity, attempt: 0, state: 'done', idempotent: false, epoch: 4 } as const;
-      const lost = { ...done, outcomeHash: 'sha256:outcome' };
-      expect(await ledger().putBack(lost)).toBe(true);
-      expect(await ledger().putBack({ ...lost, state: 'in-doubt', epoch: 9 })).toBe(false);
-      const claim = await ledger().claim(identity, 1, { idempotent: false, leaseMs: LEASE_MS });
-      expect(claim).toMatchObject({ kind: 'done', outcomeHash: 'sha256:outcome' });
-      const nobody = identityOf(newId('run'));
-      expect(await ledger().putBack({ ...lost, identity: nobody })).toBe(false);
-    });
-
     it.each(CASES)('architecture §5 found %s, %s tool: %s', async (found, kind, expected) => {
       const identity = identityOf(await startedRun(stores()));
       await given(stores(), identity, found);

@@ -9,6 +9,7 @@ import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import type { AgentManifest, AgentScript, AgentScriptTurn } from '../../schemas/types.generated.ts';
 import { agentNode, chain, definition, edge, node } from '../support/definitions.ts';
+import { until } from '../support/host.ts';
 import { paced } from '../support/machine.ts';
 
 /** Registered as OPENAI_API_KEY: it must appear nowhere, whoever says it, nor as it stands in a JSON text. */
@@ -121,7 +122,7 @@ const SCRIPTS: Record<string, AgentScript> = {
       {
         reasoning: 'I charge both. ',
         calls: [
-          { toolId: CHARGE, arguments: { cents: 5 } },
+          { toolId: CHARGE, arguments: { cents: 6 } },
           { toolId: CHARGE, arguments: { cents: 7 } },
         ],
       },
@@ -209,10 +210,22 @@ function tool(toolId: string, call: Tool['call'], inputSchema: JsonObject = {}):
 /** Idempotency keys of charges that were made. */
 export const charged: string[] = [];
 
+const PAIR: readonly JsonValue[] = [6, 7];
+/** By run: charges of a pair that are under way, or were. */
+const ofPair = new Map<string, number>();
+
+/** A call that begins after the doubt of another one is a question of its own: neither ends before both have begun. */
+async function withTheOther({ cents }: JsonObject, runId: string): Promise<void> {
+  if (!PAIR.includes(cents ?? null)) return;
+  ofPair.set(runId, (ofPair.get(runId) ?? 0) + 1);
+  await until(() => ofPair.get(runId) !== 1, 'both charges have begun');
+}
+
 /** Charges, and then fails to say so, the first time for each key. Nobody can ask it afterwards. */
 const charge: Tool = {
-  ...tool(CHARGE, async (_input, { idempotencyKey }) => {
+  ...tool(CHARGE, async (input, { idempotencyKey, runId }) => {
     charged.push(idempotencyKey);
+    await withTheOther(input as JsonObject, runId);
     if (charged.filter((key) => key === idempotencyKey).length === 1)
       throw new Error('The connection was lost.');
     return { charge: 'made' };

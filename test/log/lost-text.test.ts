@@ -1,8 +1,9 @@
 // Streamed text that a failover of the database has lost, and history records (architecture §3.6, §4.1). [I118]
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '../../src/rules/journal.ts';
-import { asRecorded } from '../../src/log/places.ts';
 import type { Log } from '../../src/log/log.ts';
+import { asRecorded } from '../../src/log/places.ts';
+import { retrace } from '../../src/log/rebuild.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
@@ -15,7 +16,8 @@ import {
   terminate,
 } from '../support/histories.ts';
 import type { ScriptedHistory } from '../support/log-parts.ts';
-import { newLogRun, openAnyStores } from '../support/log-parts.ts';
+import { NO_WAITS } from '../contract/given.ts';
+import { newLogRun, openAnyStores, silentLogger } from '../support/log-parts.ts';
 import { recordedAt, recordText, streamText } from '../support/streamed-text.ts';
 
 let stores: Stores;
@@ -104,7 +106,39 @@ describe('architecture §3.6: streamed text that the database lost', () => {
     await expectRebuilt();
   });
 
-  it('what is streamed meanwhile leaves the log, and comes back with its recording', async () => {
+  it('where rows have come in its place since, these stay, and readers go on before it', async () => {
+    built.task(memo(built.carrier(emitted('e', 'x.y'), emitted('f', 'x.y'))));
+    await log.catchUp(run);
+    recordLost('a', ['I ', 'think'], [1, 3]);
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r e f a#d0 a#d1 a#0');
+    expect(await retoldFrom()).toBe(1);
+    await expectRebuilt();
+  });
+
+  it('is no loss while another stream is open: a rebuild waits for that', async () => {
+    await streamText(stores, run, { activityId: 'b', pieces: ['Hm'] });
+    const head = await stores.log.head(run);
+    const text = { activityId: 'a', pieces: ['I '] };
+    built.completed('a', { deltas: recordedAt(runId, text, [9]) });
+    const parts = { stores, history, logger: silentLogger };
+    await expect(retrace(parts, run)).rejects.toMatchObject({ code: 'run_state_conflict' });
+    expect(await stores.log.head(run)).toEqual(head);
+  });
+
+  it('is not brought back by who has read the log before somebody else made it again', async () => {
+    const before = await stores.log.head(run);
+    const rows = await rowsNow();
+    recordLost('a', ['I '], [7]);
+    await log.catchUp(run);
+    const seen = await stores.log.head(run);
+    if (!before || !seen) throw new Error('no head');
+    const late = { head: before, rows, summary: NO_WAITS };
+    expect(await stores.log.restore(run, late, seen)).toBe(false);
+    expect(await stores.log.head(run)).toEqual(seen);
+  });
+
+  it('what is streamed meanwhile leaves the log; what was recorded before that comes back', async () => {
     await streamText(stores, run, { activityId: 'b', pieces: ['Hm'] });
     recordLost('a', ['I ', 'think'], [2, 3]);
     await log.catchUp(run);
@@ -117,7 +151,7 @@ describe('architecture §3.6: streamed text that the database lost', () => {
     await expectRebuilt();
   });
 
-  it('a stream that begins later is shown when it is recorded, once', async () => {
+  it('a stream that begins later is not shown; one recorded before the log was made again is, once', async () => {
     recordLost('a', ['I '], [7]);
     await log.catchUp(run);
     const later = { activityId: 'c', pieces: ['New'] };
@@ -149,11 +183,10 @@ describe('architecture §3.6: streamed text that the database lost', () => {
     recordLost('a', ['I ', 'think'], [1, 3]);
     await log.catchUp(run);
     const rows = await rowsNow();
-    const summary = { waits: [] } as never;
     const head = await stores.log.head(run);
     if (!head) throw new Error('no head');
-    const dropped = { ...head, nextSequence: 0, retoldFrom: undefined };
-    expect(await stores.log.restore(run, { head: dropped, rows: [], summary }, head)).toBe(true);
+    const dropped = { head: { ...head, nextSequence: 0 }, rows: [], summary: NO_WAITS };
+    expect(await stores.log.restore(run, dropped, head)).toBe(true);
     expect(await rowsNow()).toEqual([]);
     await log.rebuild(run);
     expect(await rowsNow()).toEqual(rows);

@@ -32,8 +32,18 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    [REBUILD, 'const { retoldFrom: before = stored.length } = run;', 'const before = rows.length;'],
-    [LOST_TEXT_TEST, 'where text is missing between'],
+    [REBUILD, 'places.get(eventId) !== sequence', 'false'],
+    [LOST_TEXT_TEST, 'where rows have come in its place since'],
+  ],
+  [
+    118,
+    [REBUILD, 'if (isStreaming || lost.length > 0)', 'if (lost.length > 0)'],
+    [LOST_TEXT_TEST, 'is no loss while another stream is open'],
+  ],
+  [
+    118,
+    [RESTORE, 'if (before.retoldFrom !== undefined && !isRetold) return false;', ''],
+    [LOST_TEXT_TEST, 'is not brought back by who has read the log before'],
   ],
   [
     118,

@@ -232,11 +232,16 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
+    [EFFECT, 'return isThere || putBack(effect, settlement);', 'return true;'],
+    ['test/activities/outages.test.ts', 'whose claim the database has lost'],
+  ],
+  [
+    99,
     [
       EFFECT,
-      'if (await effects.settle(effectId, epoch, state, hash)) return true;',
-      'if ((await effects.settle(effectId, epoch, state, hash)) || true) return true;',
+      "return isHeld || putBack(effect, { effectId, epoch, state: 'claimed', leaseMs });",
+      'return isHeld;',
     ],
-    ['test/activities/outages.test.ts', 'whose claim the database has lost'],
+    ['test/activities/outages.test.ts', 'for longer than a renewal of its lost claim'],
   ],
 ];

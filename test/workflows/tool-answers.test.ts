@@ -88,7 +88,7 @@ const CASES: readonly (readonly [Asked, JsonObject, Word])[] = [
   [APPROVAL, { action: 'accept' }, { approvedBy: 'human:tester' }],
   [
     APPROVAL,
-    { action: 'reject', feedback: 'Too much.' },
+    { action: 'reject', reason: 'Too much.' },
     { resolution: { kind: 'skip', reason: 'Too much.' } },
   ],
 ];

@@ -59,7 +59,7 @@ interface EffectRecord {
 const COLUMNS = `effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence, attempt,
   state, idempotent, epoch, lease_until_ms, outcome_hash`;
 
-function effectIdOf(identity: EffectIdentity): string {
+export function effectIdOf(identity: EffectIdentity): string {
   const { tenant, series, nodeId, visit, toolId, argsHash, occurrence } = identity;
   return `eff-${sha256Hex(canonicalJson([tenant, series, nodeId, visit, toolId, argsHash, occurrence]))}`;
 }
@@ -106,7 +106,7 @@ export function createEffectLedger(db: SealedDb): EffectLedger {
     },
     async putBack(lost) {
       const identity = await keyed(db, lost.identity);
-      const effect = { ...lost, identity, leaseMs: 0 };
+      const effect = { leaseMs: 0, ...lost, identity };
       return db.transaction(async (tx) => (await isOpen(tx, identity)) && insert(tx, effect));
     },
     async ofRun({ tenant, runId }) {
@@ -303,7 +303,7 @@ const MAX_SHOWN = 5;
 // waited for.
 const STANDING_SQL = `
   SELECT why, effect_id, run_id, node_id, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
-    SELECT effect_id, run_id, node_id, created_at_ms, lease_until_ms, CASE
+    SELECT effect_id, run_id, node_id, is_told, created_at_ms, lease_until_ms, CASE
         WHEN series = $4 AND node_id = $5 AND visit = $6 THEN CASE
           WHEN ${IS_DOUBT} THEN 'doubt'
           WHEN state = 'done-without-result' AND args_hash = $9 THEN 'result'
@@ -322,7 +322,8 @@ const STANDING_SQL = `
         OR (root_run_id = $2 AND state IN ('in-doubt', 'claimed')))
   ) AS standing
   WHERE why IS NOT NULL
-  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), created_at_ms, effect_id LIMIT ${MAX_SHOWN}`;
+  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), is_told, created_at_ms, effect_id
+  LIMIT ${MAX_SHOWN + 1}`;
 
 interface Standing {
   readonly why: 'doubt' | 'result' | 'attempt' | 'busy';
@@ -348,10 +349,11 @@ async function standsInTheWay(
   if (!first) return undefined;
   const { why, wait_until_ms: leaseUntilMs } = first;
   if (why === 'busy') return { kind: 'busy', effectId, leaseUntilMs };
-  const earlier = standing
+  const all = standing
     .filter((call) => call.why === why)
     .map((call) => ({ effectId: call.effect_id, runId: call.run_id, nodeId: call.node_id }));
-  return { kind: 'differs', effectId, why, earlier };
+  const earlier = all.slice(0, MAX_SHOWN);
+  return { kind: 'differs', effectId, why, earlier, isMore: all.length > MAX_SHOWN };
 }
 
 /**

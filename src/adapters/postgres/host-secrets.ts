@@ -45,6 +45,7 @@ export function hostSecrets(db: Db, ring: KeyRing) {
   async function secret(name: Name): Promise<Uint8Array> {
     const held = known.get(name);
     if (held) return held;
+    await ring.announced();
     const master = ring.current();
     if (!master) throw new HostError('capability_not_provided', { capability: 'subjects' });
     await db.query(

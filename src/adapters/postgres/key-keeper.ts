@@ -92,14 +92,17 @@ class AnnouncedKeys implements KeyKeeper {
     const triedMs = this.#lateTriedAt?.agoMs() ?? Infinity;
     if (this.#late || triedMs < this.#announcedMs / BEATS) return this.#late;
     this.#lateTriedAt = new Moment();
-    const again = this.#beat().then(
-      () => undefined,
-      (error: unknown) => this.#failed(error),
-    );
+    const again = this.#beatSinceNow().catch((error: unknown) => this.#failed(error));
     this.#late = within(ANNOUNCING_MS, again, () => undefined).finally(
       () => (this.#late = undefined),
     );
     await this.#late;
+  }
+
+  /** One that was under way may have begun before the sleep, and the first statement after one may meet a dead connection. */
+  async #beatSinceNow(): Promise<void> {
+    await this.#beat().catch(() => undefined);
+    if (!this.#isAnnounced()) await this.#beat();
   }
 
   announcedAs(): string | undefined {
@@ -125,6 +128,9 @@ class AnnouncedKeys implements KeyKeeper {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+    // One that ended later would bring the row back.
+    if (this.#beating)
+      await within<unknown>(ANNOUNCING_MS, this.#beating, () => undefined).catch(() => undefined);
     // Without the database the row goes by itself.
     await this.#withdraw().catch(() => undefined);
   }

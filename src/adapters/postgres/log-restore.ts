@@ -1,7 +1,7 @@
 // The end of a rebuild (architecture §3.6): head and rows of one run replaced in one transaction.
 import { HostError } from '../../rules/errors.ts';
 import type { Head, LogRow } from '../../ports/log.ts';
-import type { RunRef, RunSummary } from '../../ports/runs.ts';
+import type { RunRef, RunRow, RunSummary } from '../../ports/runs.ts';
 import type { SealedDb, Transaction } from './db.ts';
 import type { Seal } from './seals.ts';
 import { KEEP_END, LOG_CHANNEL, lockHead } from './log-append.ts';
@@ -43,10 +43,12 @@ export async function restore(
   const { tenant, runId } = run;
   const seal = await db.seals.ofRun(runId);
   return db.transaction(async (tx) => {
-    await lockForRestore(tx, run);
+    const before = await lockForRestore(tx, run);
     const stored = await lockHead(tx, run, seal);
     const { retoldFrom } = head;
     const isRetold = retoldFrom !== undefined;
+    // Somebody else has made it again meanwhile, without the places that these rows go by.
+    if (before.retoldFrom !== undefined && !isRetold) return false;
     if (hasMoved(stored, seen, isRetold)) return false;
     const open = await tx.query(
       `SELECT 1 FROM run_blocks WHERE run_id = $1 AND tenant_id = $2 AND NOT closed AND activity_id <> ALL($3::text[])
@@ -88,12 +90,16 @@ async function leaveFeed(tx: Transaction, { tenant, runId }: RunRef, from: numbe
 }
 
 /** Of the registry's row. Throws HostError run_not_found. */
-export async function lockForRestore(tx: Transaction, { tenant, runId }: RunRef): Promise<void> {
-  const [known] = await tx.query(
-    'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
+export async function lockForRestore(
+  tx: Transaction,
+  { tenant, runId }: RunRef,
+): Promise<Pick<RunRow, 'retoldFrom'>> {
+  const [known] = await tx.query<{ retold_from: number | null }>(
+    'SELECT retold_from FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR UPDATE',
     [runId, tenant],
   );
   if (!known) throw new HostError('run_not_found', { runId });
+  return known.retold_from === null ? {} : { retoldFrom: known.retold_from };
 }
 
 export async function putRows<Row>(

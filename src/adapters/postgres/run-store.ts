@@ -167,6 +167,10 @@ function acceptClaimed(db: SealedDb, sealed: Sealed): Promise<AcceptOutcome> {
 export function createRunStore(db: SealedDb): RunStore {
   return {
     ref: refOf,
+    async nowMs() {
+      const [row] = await db.query<{ now_ms: number }>('SELECT openwop_now_ms() AS now_ms');
+      return row?.now_ms ?? 0;
+    },
     async accept(run, claim) {
       const seal = await sealOfNew(db.seals, run);
       try {
