@@ -3,7 +3,7 @@
 import { commandLines, questionHead, quoted, subjectLines } from '../cli/question-lines.ts';
 import { printable, printableJson } from '../words/printable.js';
 import type { JsonValue } from '../rules/json.ts';
-import { choicesOf } from '../words/choices.ts';
+import { choicesOf, type Choice } from '../words/choices.ts';
 import type { OpenQuestion } from '../words/question.ts';
 
 export interface AnswerAddress {
@@ -15,15 +15,30 @@ export interface AnswerAddress {
 
 /** Lines to print; the commands can be pasted into a POSIX shell. */
 export function questionLines(open: OpenQuestion, address: AnswerAddress): readonly string[] {
-  const { nodeId, interruptId } = open;
-  const [first, ...others] = choicesOf(open);
   const lines = ['', ...questionHead(open), ...subjectLines(open)];
-  if (!first) return [...lines, '  Another system answers this.', ''];
-  const path = `/v1/runs/${address.runId}/interrupts/${encodeURIComponent(nodeId)}`;
+  const choices = choicesOf(open);
+  if (choices.length === 0) return [...lines, '  Another system answers this.', ''];
   return [
     ...lines,
     'Answer on the page, or:',
     ...commandLines(open, address.runId),
+    ...requestLines(open, address, choices),
+    '',
+  ];
+}
+
+/** A request for each answer but one whose content is too large to be sent back. */
+function requestLines(
+  { nodeId, interruptId }: OpenQuestion,
+  address: AnswerAddress,
+  choices: readonly Choice[],
+): readonly string[] {
+  const [first, ...others] = choices.flatMap(({ action, value }) =>
+    value === undefined ? [] : [{ action, value }],
+  );
+  if (!first) return [];
+  const path = `/v1/runs/${address.runId}/interrupts/${encodeURIComponent(nodeId)}`;
+  return [
     `or by HTTP: (${printable(first.action)})`,
     `  curl -X POST ${quoted(`${address.url}${path}`)} \\`,
     `    -H ${bearer(address.apiKey)} -H 'Content-Type: application/json' \\`,
@@ -32,7 +47,6 @@ export function questionLines(open: OpenQuestion, address: AnswerAddress): reado
       `  or, in place of the last line: (${printable(action)})`,
       `    ${body(interruptId, value)}`,
     ]),
-    '',
   ];
 }
 

@@ -1,6 +1,5 @@
 // A run's question in a terminal: the same words as on the page, and for each answer the command that gives it.
 import type { JsonValue } from '../rules/json.ts';
-import { changeTextOf, TOO_LARGE_TO_CHANGE } from '../words/answer.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
 import { printable, printableJson, printableLines } from '../words/printable.js';
 import {
@@ -9,6 +8,7 @@ import {
   headOf,
   questionsOf,
   silenceWords,
+  TOO_LARGE_TO_CHANGE,
   turnsOf,
   votesOf,
   type OpenQuestion,
@@ -78,13 +78,9 @@ export function commandLines(
 ): readonly string[] {
   return choicesOf(open).flatMap((choice) => [
     ...wrapped(`${printable(choice.action)}: ${printable(choice.label)}`, '  ', screen),
-    ...(isTooLarge(open, choice) ? wrapped(TOO_LARGE_TO_CHANGE, '    ', screen) : []),
+    ...(choice.value === undefined ? wrapped(TOO_LARGE_TO_CHANGE, '    ', screen) : []),
     `    ${answerCommand(open, runId, choice)}`,
   ]);
-}
-
-function isTooLarge(open: OpenQuestion, choice: Choice): boolean {
-  return fillInOf(open, choice) === 'change' && changeTextOf(open) === undefined;
 }
 
 /** A word of a shell for each part, whatever the question holds. */
@@ -108,6 +104,7 @@ function arePlain({ data }: OpenQuestion, { value }: Choice): boolean {
 }
 
 function givenWith(open: OpenQuestion, choice: Choice): readonly string[] {
+  if (choice.value === undefined) return ["--value '…'"];
   const parts = choice.value as Readonly<Record<string, JsonValue>>;
   switch (fillInOf(open, choice)) {
     case 'answers': {
@@ -119,7 +116,6 @@ function givenWith(open: OpenQuestion, choice: Choice): readonly string[] {
       });
     }
     case 'change':
-      if (isTooLarge(open, choice)) return ["--value '…'"];
       return [
         `--value ${quoted(printableJson(parts.decision ?? parts.editedArtifactData ?? null))}`,
       ];

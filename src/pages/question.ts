@@ -3,18 +3,19 @@
 import type { JsonObject, JsonValue } from '../rules/json.ts';
 import type { Unreadable } from '../rules/unreadable.ts';
 import { unreadableText } from '../words/unreadable.ts';
-import { changeTextOf, TOO_LARGE_TO_CHANGE } from '../words/answer.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
 import { hidesAPart, printableAlone } from '../words/printable.js';
 import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
 import {
   askedBackOf,
+  changeTextOf,
   editableOf,
   formShapeOf,
   headOf,
   outcomeSchemaOf,
   questionsOf,
   silenceWords,
+  TOO_LARGE_TO_CHANGE,
   turnsOf,
   votesOf,
   type OpenQuestion,

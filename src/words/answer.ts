@@ -1,12 +1,12 @@
 // From what a person filled in, in a form of the page or at the command line, to the value that resumes an interrupt
 // (interrupt.md, architecture §9). Pure: the host checks the result against the interrupt's frozen schema like any other
 // answer.
-import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
-import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
 import { choiceOf, fillInOf } from './choices.ts';
-import { printableJson } from './printable.js';
 import {
+  changeTo,
   editableOf,
+  FIELD_CHARACTERS,
   formShapeOf,
   outcomeSchemaOf,
   questionsOf,
@@ -19,8 +19,6 @@ export type AnswerForm = Readonly<Record<string, unknown>>;
 
 export type ResumeValue = ReadTyped<JsonValue>;
 
-/** Longest text of one field in characters. */
-const FIELD_CHARACTERS = 64 * 1024;
 const ANSWER = 'answer.';
 const FIELD = 'field.';
 
@@ -117,25 +115,6 @@ function edited(
   const value = editedValue(fields, interrupt);
   if (!value.ok) return value;
   return yes({ ...changeTo(interrupt, value.value), ...feedbackOf(fields) });
-}
-
-function changeTo(interrupt: Pick<OpenQuestion, 'kind' | 'data'>, value: JsonValue): JsonObject {
-  const name = formShapeOf(interrupt) === 'low-confidence' ? 'decision' : 'editedArtifactData';
-  return { action: 'edit-accept', [name]: value };
-}
-
-/** Where a question shows more than an answer takes. */
-export const TOO_LARGE_TO_CHANGE = `This value is too large to be changed here: an answer holds at most ${INLINE_VALUE_BYTES / 1024} KiB.`;
-
-/**
- * What is proposed to be changed, as JSON in which nothing is hidden. Undefined: sent back unchanged, it would be refused as too
- * large.
- */
-export function changeTextOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): string | undefined {
-  const value = editableOf(interrupt);
-  if (jsonBytes(changeTo(interrupt, value)) > INLINE_VALUE_BYTES) return undefined;
-  const texts = [printableJson(value, 2), printableJson(value)];
-  return texts.find((text) => asSent(text).length <= FIELD_CHARACTERS);
 }
 
 function editedValue(

@@ -4,6 +4,8 @@
 import { canonicalAction, offeredActions, type OfferedAction } from '../rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import {
+  changeTextOf,
+  changeTo,
   editableOf,
   formShapeOf,
   outcomeSchemaOf,
@@ -12,8 +14,11 @@ import {
 } from './question.ts';
 
 export type Choice = OfferedAction & {
-  /** A `resumeValue` that gives this answer; texts and changed values in it are to be filled in. */
-  readonly value: JsonValue;
+  /**
+   * A `resumeValue` that gives this answer; texts and changed values in it are to be filled in. Absent: what is proposed to be
+   * changed is too large to be sent back.
+   */
+  readonly value?: JsonValue;
 };
 
 type Asked = Pick<OpenQuestion, 'kind' | 'data'>;
@@ -28,10 +33,10 @@ const TALK: readonly OfferedAction[] = [
 
 /** In the order of the question. Empty for a wait that no person answers. */
 export function choicesOf(interrupt: Asked): readonly Choice[] {
-  return offeredBy(interrupt).map((offered) => ({
-    ...offered,
-    value: valueOf(interrupt, offered),
-  }));
+  return offeredBy(interrupt).map((offered) => {
+    const value = valueOf(interrupt, offered);
+    return { ...offered, ...(value === undefined ? {} : { value }) };
+  });
 }
 
 /** The answer of this name, or of an old name of it. */
@@ -92,14 +97,16 @@ function isOffered(value: JsonValue): value is OfferedAction {
   return isJsonObject(value) && typeof value.action === 'string' && typeof value.label === 'string';
 }
 
-function valueOf(interrupt: Asked, offered: OfferedAction): JsonValue {
+function valueOf(interrupt: Asked, offered: OfferedAction): JsonValue | undefined {
   const { action } = offered;
-  const isDecision = formShapeOf(interrupt) === 'low-confidence';
   switch (fillInOf(interrupt, offered)) {
     case 'answers':
       return { answers: exampleAnswers(interrupt.data) };
     case 'change':
-      return { action, [isDecision ? 'decision' : 'editedArtifactData']: editableOf(interrupt) };
+      // No placeholder in its place: sent as it is, that would be taken for the change.
+      return changeTextOf(interrupt) === undefined
+        ? undefined
+        : changeTo(interrupt, editableOf(interrupt));
     case 'refinement':
       return { action, refineFeedback: { scope: 'whole', text: '…' } };
     case 'question':

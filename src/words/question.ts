@@ -1,6 +1,9 @@
 // What a run asks: the shape of the question, what it is called, and what may be changed in it (interrupt.md). Page,
 // terminal and command line take it from here.
-import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
+import { printableJson } from './printable.js';
+import { asSent } from './typed.ts';
 
 /** An open interrupt, as the snapshot's fold gives it. */
 export interface OpenQuestion {
@@ -50,6 +53,32 @@ export function editableOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): Json
       return null;
   }
 }
+
+/** The answer that puts `value` in place of what is proposed. */
+export function changeTo(
+  interrupt: Pick<OpenQuestion, 'kind' | 'data'>,
+  value: JsonValue,
+): JsonObject {
+  const name = formShapeOf(interrupt) === 'low-confidence' ? 'decision' : 'editedArtifactData';
+  return { action: 'edit-accept', [name]: value };
+}
+
+/** Longest text of one field in characters. */
+export const FIELD_CHARACTERS = 64 * 1024;
+
+/**
+ * What is proposed to be changed, as JSON in which nothing is hidden. Undefined: sent back unchanged, it would be refused as too
+ * large.
+ */
+export function changeTextOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): string | undefined {
+  const value = editableOf(interrupt);
+  if (jsonBytes(changeTo(interrupt, value)) > INLINE_VALUE_BYTES) return undefined;
+  const texts = [printableJson(value, 2), printableJson(value)];
+  return texts.find((text) => asSent(text).length <= FIELD_CHARACTERS);
+}
+
+/** Where a question shows more than an answer takes. */
+export const TOO_LARGE_TO_CHANGE = `This value is too large to be changed here: an answer holds at most ${INLINE_VALUE_BYTES / 1024} KiB.`;
 
 /** What is asked: the question's own words, else the usual ones. `node` names the step that asks. */
 export function headOf(

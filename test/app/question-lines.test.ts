@@ -191,6 +191,24 @@ describe('the requests that the terminal prints', () => {
     expect(lines(31 * 1024)).toHaveLength(2);
   });
 
+  it('[I104] nor is it in a request, or the value of a choice', () => {
+    const choices = (...actions: ['edit-accept', ...'accept'[]]) => offeredActions({ actions });
+    const asked = (size: number, given = choices('edit-accept', 'accept')) =>
+      open('approval', { choices: given, artifactData: 'x'.repeat(size) });
+    const sent = (question: OpenQuestion) =>
+      bodiesOf(questionLines(question, address)).map(({ resumeValue }) => resumeValue);
+    const [changed, accepted] = [31, 32].map((size) => asked(size * 1024)).map(sent);
+    expect(changed).toMatchObject([{ action: 'edit-accept' }, { action: 'accept' }]);
+    expect(accepted).toEqual([{ action: 'accept' }]);
+    expect(choicesOf(asked(32 * 1024)).map(({ value }) => value)).toEqual([
+      undefined,
+      { action: 'accept' },
+    ]);
+    const alone = questionLines(asked(32 * 1024, choices('edit-accept')), address).join('\n');
+    expect(alone).toContain("--value '…'");
+    expect(alone).not.toContain('curl');
+  });
+
   it('a wait for another system has no answer to print', () => {
     const lines = questionLines(open('external-event', {}), address);
     expect(lines.join('\n')).not.toContain('curl');

@@ -5,6 +5,7 @@ const PRINTABLE = 'src/words/printable.js';
 const HTML = 'src/pages/timeline-html.js';
 const QUESTION = 'src/pages/question.ts';
 const ANSWER = 'src/words/answer.ts';
+const CHANGE = 'src/words/question.ts';
 const OF_TEXT = 'test/words/printable.test.ts';
 const OF_PAGE = 'test/pages/shown-text.test.ts';
 
@@ -45,7 +46,7 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   [
     104,
     [
-      ANSWER,
+      CHANGE,
       'if (jsonBytes(changeTo(interrupt, value)) > INLINE_VALUE_BYTES) return undefined;',
       '',
     ],
@@ -53,7 +54,12 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     104,
-    [ANSWER, '[printableJson(value, 2), printableJson(value)]', '[printableJson(value, 2)]'],
+    ['src/words/choices.ts', 'changeTextOf(interrupt) === undefined', 'false'],
+    ['test/app/question-lines.test.ts', 'nor is it in a request'],
+  ],
+  [
+    104,
+    [CHANGE, '[printableJson(value, 2), printableJson(value)]', '[printableJson(value, 2)]'],
     [OF_PAGE, 'sends back'],
   ],
   [104, [HTML, 'NUMBER.test(shown) ?', 'false ?'], [OF_PAGE, 'is not shown as']],
