@@ -8,7 +8,7 @@ import {
   headOf,
   questionsOf,
   silenceWords,
-  TOO_LARGE_TO_CHANGE,
+  tooLargeWords,
   turnsOf,
   votesOf,
   type OpenQuestion,
@@ -78,7 +78,7 @@ export function commandLines(
 ): readonly string[] {
   return choicesOf(open).flatMap((choice) => [
     ...wrapped(`${printable(choice.action)}: ${printable(choice.label)}`, '  ', screen),
-    ...(choice.value === undefined ? wrapped(TOO_LARGE_TO_CHANGE, '    ', screen) : []),
+    ...(choice.value === undefined ? wrapped(tooLargeWords(open), '    ', screen) : []),
     `    ${answerCommand(open, runId, choice)}`,
   ]);
 }

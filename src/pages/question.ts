@@ -15,7 +15,7 @@ import {
   outcomeSchemaOf,
   questionsOf,
   silenceWords,
-  TOO_LARGE_TO_CHANGE,
+  tooLargeWords,
   turnsOf,
   votesOf,
   type OpenQuestion,
@@ -267,7 +267,8 @@ function edit(model: AnswerModel): string {
   };
   const value = editableOf(interrupt);
   const text = changeTextOf(interrupt);
-  if (text === undefined) return fold(choice.label, `<p>${escapeHtml(TOO_LARGE_TO_CHANGE)}</p>`);
+  if (text === undefined)
+    return fold(choice.label, `<p>${escapeHtml(tooLargeWords(interrupt))}</p>`);
   const fields = hasFields(value)
     ? Object.entries(value)
         .map(([name, part]) => memberField(name, part))

@@ -68,17 +68,24 @@ export const FIELD_CHARACTERS = 64 * 1024;
 
 /**
  * What is proposed to be changed, as JSON in which nothing is hidden. Undefined: sent back unchanged, it would be refused as too
- * large.
+ * large, or its text is longer than a field.
  */
 export function changeTextOf(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): string | undefined {
+  if (isAboveAnswer(interrupt)) return undefined;
   const value = editableOf(interrupt);
-  if (jsonBytes(changeTo(interrupt, value)) > INLINE_VALUE_BYTES) return undefined;
   const texts = [printableJson(value, 2), printableJson(value)];
   return texts.find((text) => asSent(text).length <= FIELD_CHARACTERS);
 }
 
-/** Where a question shows more than an answer takes. */
-export const TOO_LARGE_TO_CHANGE = `This value is too large to be changed here: an answer holds at most ${INLINE_VALUE_BYTES / 1024} KiB.`;
+function isAboveAnswer(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): boolean {
+  return jsonBytes(changeTo(interrupt, editableOf(interrupt))) > INLINE_VALUE_BYTES;
+}
+
+/** Why there is no such text. */
+export function tooLargeWords(interrupt: Pick<OpenQuestion, 'kind' | 'data'>): string {
+  const limit = `: an answer holds at most ${INLINE_VALUE_BYTES / 1024} KiB`;
+  return `This value is too large for a form here${isAboveAnswer(interrupt) ? limit : ''}.`;
+}
 
 /** What is asked: the question's own words, else the usual ones. `node` names the step that asks. */
 export function headOf(

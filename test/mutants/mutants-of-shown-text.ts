@@ -45,11 +45,12 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     104,
-    [
-      CHANGE,
-      'if (jsonBytes(changeTo(interrupt, value)) > INLINE_VALUE_BYTES) return undefined;',
-      '',
-    ],
+    [CHANGE, 'if (isAboveAnswer(interrupt)) return undefined;', ''],
+    [OF_PAGE, 'has no form to change it'],
+  ],
+  [
+    104,
+    [CHANGE, "isAboveAnswer(interrupt) ? limit : ''", 'limit'],
     [OF_PAGE, 'has no form to change it'],
   ],
   [

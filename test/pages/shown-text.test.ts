@@ -151,14 +151,14 @@ it.each<[string, JsonValue]>([
   });
 });
 
-it.each<[string, JsonValue]>([
-  ['than an answer', { note: 'x'.repeat(32 * 1024) }],
-  ['than a field', { note: '\u007f'.repeat(30 * 1024) }],
-])('[I104] what is larger %s has no form to change it, which is said', (_, value) => {
+it.each<[string, JsonValue, string]>([
+  ['than an answer', { note: 'x'.repeat(32 * 1024) }, ': an answer holds at most 32 KiB.'],
+  ['than a field', { note: '\u007f'.repeat(30 * 1024) }, '.'],
+])('[I104] what is larger %s has no form to change it, which is said', (_, value, why) => {
   const asked = approval(value, { actions: ['accept', 'edit-accept'] });
   const card = cardOf(asked);
   expect(untouched(card)).toEqual({});
-  expect(card).toContain('too large to be changed here: an answer holds at most 32 KiB.');
+  expect(card).toContain(`<p>This value is too large for a form here${why}</p>`);
   expect(card).toContain('name="action" value="accept"');
 });
 
