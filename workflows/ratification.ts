@@ -1,6 +1,6 @@
 // A decision that a human looks at before it stands (RFC 0002 §F; interrupt.md low-confidence): what is asked, what may
 // be answered, and what an answer makes of it.
-import { reasonOf } from '../src/rules/gate-actions.ts';
+import { noOf, reasonOf } from '../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
 import { actionSchema, NOTES } from './approvals.ts';
@@ -67,7 +67,7 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
     default:
       throw nodeFailure(
         'escalation_rejected',
-        reasonOf(answer) ?? 'A human rejected the decision.',
+        noOf('A human rejected the decision', reasonOf(answer)),
       );
   }
 }

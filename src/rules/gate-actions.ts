@@ -124,6 +124,11 @@ export function reasonOf({ feedback, reason }: JsonObject): string | undefined {
   return textOf(feedback) ?? textOf(reason);
 }
 
+/** A no as an error says it: `what` names who said it, without a full stop. */
+export function noOf(what: string, reason: string | undefined): string {
+  return reason === undefined ? `${what}.` : `${what}: ${reason}`;
+}
+
 /** Both are given, and differ: only one of them could be told. */
 export function hasTwoReasons({ feedback, reason }: JsonObject): boolean {
   const [one, other] = [textOf(feedback), textOf(reason)];

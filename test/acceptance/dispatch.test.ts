@@ -455,7 +455,10 @@ describe('what is not sure enough', () => {
     await host.waitFor(runId, waiting);
     await resolve(runId, 'work', { action: 'reject', reason: 'Too dear.' });
     expect(await doneAs(runId)).toMatchObject({
-      error: { code: 'escalation_rejected', message: 'Too dear.' },
+      error: {
+        code: 'escalation_rejected',
+        message: 'A human rejected what the orchestrator decided: Too dear.',
+      },
     });
     expect(ofType(await log(runId), 'node.dispatched')).toEqual([]);
   });

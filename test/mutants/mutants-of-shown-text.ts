@@ -95,6 +95,11 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
+    ['src/rules/gate-actions.ts', ': `${what}: ${reason}`;', ': reason;'],
+    ['test/workflows/answer-schemas.test.ts', 'why it is rejected'],
+  ],
+  [
+    117,
     [
       ANSWER,
       '...changeTo(interrupt, value.value), ...feedbackOf(fields)',

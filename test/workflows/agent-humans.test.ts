@@ -85,7 +85,7 @@ describe('low confidence (RFC 0002 §F, architecture §9)', () => {
     });
     expect(payloadsOf(rejected, 'node.failed')[0]?.error).toEqual({
       code: 'escalation_rejected',
-      message: 'too much',
+      message: 'A human rejected the decision: too much',
     });
   });
 

@@ -100,22 +100,23 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
   });
 
   // [I117]
-  it.each<JsonObject>([{ reason: 'Too dear.' }, { feedback: 'Too dear.' }])(
-    'why it is rejected is the error of the node: %j',
-    async (why) => {
-      const run = await runOnce({
-        input: oneAgent(),
-        activities: scripted({ turns: [decision({ refund: 10 }, 0.55)] }).activities,
-        script: async (handle) => {
-          const value = { action: 'reject', ...why };
-          await answer(handle, 'think', value, ratificationSchema(undefined, [ANSWER_LIST]));
-        },
-      });
-      expect(payloadsOf(run, 'node.failed')).toMatchObject([
-        { error: { code: 'escalation_rejected', message: 'Too dear.' } },
-      ]);
-    },
-  );
+  it.each<[JsonObject, string]>([
+    [{ reason: 'Too dear.' }, ': Too dear.'],
+    [{ feedback: 'Too dear.' }, ': Too dear.'],
+    [{}, '.'],
+  ])('why it is rejected is the error of the node: %j', async (why, said) => {
+    const run = await runOnce({
+      input: oneAgent(),
+      activities: scripted({ turns: [decision({ refund: 10 }, 0.55)] }).activities,
+      script: async (handle) => {
+        const value = { action: 'reject', ...why };
+        await answer(handle, 'think', value, ratificationSchema(undefined, [ANSWER_LIST]));
+      },
+    });
+    expect(payloadsOf(run, 'node.failed')).toMatchObject([
+      { error: { code: 'escalation_rejected', message: `A human rejected the decision${said}` } },
+    ]);
+  });
 
   it('a change that contains no decision fails the node', async () => {
     const run = await runOnce({

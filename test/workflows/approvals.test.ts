@@ -104,7 +104,20 @@ describe('interrupt.md: an answer does what its effect says', () => {
       script: async (handle) => void (await say(handle, { action: 'deny' })),
     });
     expect(payloadsOf(run, 'run.failed')).toMatchObject([
-      { error: { code: 'approval_rejected', message: 'The answer was "deny".' } },
+      { error: { code: 'approval_rejected', message: 'A human answered "deny".' } },
+    ]);
+  });
+
+  it.each<[JsonObject, string]>([
+    [{}, 'A human said no.'],
+    [{ reason: 'ok' }, 'A human said no: ok'],
+  ])('a no of the protocol says who said it, and then why: %j', async (why, message) => {
+    const run = await runOnce({
+      input: runInput(PAYMENT),
+      script: async (handle) => void (await say(handle, { action: 'reject', ...why })),
+    });
+    expect(payloadsOf(run, 'node.failed')).toMatchObject([
+      { error: { code: 'approval_rejected', message } },
     ]);
   });
 
@@ -192,7 +205,7 @@ describe('interrupt.md: an answer does what its effect says', () => {
       { action: 'reject', answer: 'deny', feedback: 'Too dear.' },
     ]);
     expect(payloadsOf(run, 'run.failed')).toMatchObject([
-      { error: { code: 'approval_rejected', message: 'The answer was "deny": Too dear.' } },
+      { error: { code: 'approval_rejected', message: 'A human answered "deny": Too dear.' } },
     ]);
   });
 
@@ -244,7 +257,7 @@ describe('a run whose definition no loader of today checked, as a pinned one', (
       expect(run.status).toBe('failed');
       expect(startedBehind(run)).toEqual([]);
       expect(payloadsOf(run, 'run.failed')).toMatchObject([
-        { error: { code: 'approval_rejected', message: `The answer was "${action}".` } },
+        { error: { code: 'approval_rejected', message: `A human answered "${action}".` } },
       ]);
     }
   });

@@ -3,6 +3,7 @@
 import type { ApprovalGateConfig } from '../../schemas/types.generated.ts';
 import {
   effectOf,
+  noOf,
   offeredActions,
   reasonOf,
   type OfferedAction,
@@ -55,11 +56,10 @@ export const approvalGate: NodeKind = async (visit) => {
     case 'route':
       return { kind: 'completed', outputs, isRouted: true };
     default:
-      throw nodeFailure('approval_rejected', noOf(action, reasonOf(outputs)));
+      throw nodeFailure('approval_rejected', noOf(whatWasSaid(action), reasonOf(outputs)));
   }
 };
 
-function noOf(action: string, reason: string | undefined): string {
-  const what = action === 'reject' ? 'The approval was rejected' : `The answer was "${action}"`;
-  return reason === undefined ? `${what}.` : `${what}: ${reason}`;
+function whatWasSaid(action: string): string {
+  return action === 'reject' ? 'A human said no' : `A human answered "${action}"`;
 }

@@ -2,7 +2,7 @@
 // after the other or side by side; a question goes to a human; an end ends the run. What an orchestrator is not sure of
 // waits for a human's word first (RFC 0039 §A).
 import { CONFIDENCE_FLOOR } from '../../src/rules/limits.ts';
-import { reasonOf } from '../../src/rules/gate-actions.ts';
+import { noOf, reasonOf } from '../../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
 import { isBelowThreshold } from '../../src/rules/confidence.ts';
 import { confidenceIn } from '../../src/rules/orchestrator.ts';
@@ -91,7 +91,7 @@ async function requireConfidence(visit: Visit, agentId: string, turn: Turn): Pro
     const reason = isJsonObject(value) ? reasonOf(value) : undefined;
     throw nodeFailure(
       'escalation_rejected',
-      reason ?? 'A human rejected what the orchestrator decided.',
+      noOf('A human rejected what the orchestrator decided', reason),
     );
   }
   data.isRatified = true;
