@@ -60,7 +60,7 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
   return fault ? refused(true, fault.pointer, fault.message) : { ok: true, value: root.value };
 }
 
-/** A text without such a number of digits, and without exponents, has no number that could change. */
+/** A literal with fewer than 16 digits and points, and without an exponent, is a number that cannot change. */
 const MAY_CHANGE = /\d[\d.]{15}|\d[eE]/;
 
 /** Marks, which no JSON can say: of a number that a double would change, and of a member whose name its object has twice. */
