@@ -141,14 +141,15 @@ function noneLike(
     return new HostError('history_undecodable', {
       reason: `None of the ${unreadable} runs that are like that can be read now.`,
     });
+  const others = unreadable > 0 ? `; runs that cannot be read now: ${unreadable}` : '';
   return read > 0 && named.length > 0
     ? new HostError('agent_not_found', {
-        reason: 'None of the runs that were looked at has all these agents.',
+        reason: `None of the runs that were looked at has all these agents${others}.`,
         agents: named,
       })
     : invalid(
         '/select',
-        'picks no run: none that has ended is like that (forks and rehearsals are none)',
+        `picks no run: none that has ended is like that (forks and rehearsals are none)${others}`,
       );
 }
 

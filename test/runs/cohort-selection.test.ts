@@ -92,7 +92,11 @@ describe('a cohort by a build of the worker', () => {
 // [I97]
 describe('a cohort of runs of which some cannot be read', () => {
   const { createdAtMs: AT_MS } = runRow('run-a');
-  const page = (runs: readonly string[], ids: readonly string[], last?: number) => {
+  const page = (
+    runs: readonly string[],
+    ids: readonly string[],
+    asks: Partial<CohortCreateRequest> = {},
+  ) => {
     const unreadable = ids.map((runId, at) => ({ runId, createdAtMs: AT_MS - at }));
     const warned: object[] = [];
     const deps = {
@@ -103,7 +107,7 @@ describe('a cohort of runs of which some cannot be read', () => {
       },
     } as unknown as SelectionDeps;
     const asked = cohortRequest(deps, caller, {
-      ...{ select: last === undefined ? {} : { last }, change: { build: 'two' } },
+      ...{ select: {}, change: { build: 'two' }, ...asks },
     });
     return { warned, picking: pickedRuns(deps, caller, asked) };
   };
@@ -123,7 +127,7 @@ describe('a cohort of runs of which some cannot be read', () => {
   });
 
   it('counts none that is older than all that were to be picked', async () => {
-    const { picking } = page(['run-a'], ['run-b', 'run-c'], 1);
+    const { picking } = page(['run-a'], ['run-b', 'run-c'], { select: { last: 1 } });
     expect(await picking).toEqual({
       ...{ runIds: ['run-a'], leftOut: { runs: 1, runIds: ['run-b'] } },
     });
@@ -134,5 +138,18 @@ describe('a cohort of runs of which some cannot be read', () => {
       ...{ code: 'history_undecodable' },
       message: 'None of the 2 runs that are like that can be read now.',
     });
+  });
+
+  it.each<[string, Partial<CohortCreateRequest>, string]>([
+    ['the tag', { select: { tag: 'paid' } }, 'validation_error'],
+    ['the agent', { change: { agents: { nobody: { systemPrompt: 'Hm.' } } } }, 'agent_not_found'],
+  ])('is refused where no other has %s, with how many they are', async (_, asks, code) => {
+    const reason = async (ids: readonly string[]) => {
+      const error = await page(['run-a'], ids, asks).picking.catch((thrown: unknown) => thrown);
+      expect(codeOf(error)).toBe(code);
+      return (error as HostError).message;
+    };
+    expect(await reason(['run-b', 'run-c'])).toContain('; runs that cannot be read now: 2');
+    expect(await reason([])).not.toContain('cannot be read');
   });
 });
