@@ -339,7 +339,7 @@ describe('what may have happened is asked about [I99]', () => {
   test('a call that goes on for longer than a renewal of its lost claim goes on, and is made once', async () => {
     let paid = 0;
     const pay = async (): Promise<JsonValue> => {
-      await expect.poll(() => stateOf(rig), { timeout: 10_000 }).toEqual(['claimed']);
+      await expect.poll(() => stateOf(rig)).toEqual(['claimed']);
       return { paid: ++paid };
     };
     const rig = await createRig(losing(), { tools: [paying(pay, { timeoutMs: 20_000 })] });
