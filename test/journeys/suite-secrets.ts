@@ -34,7 +34,7 @@ export function secretJourneys(journey: Journey): void {
         decision: { key: MARK, [MARK]: MARK, leaked: { key: MARK, [MARK]: `-${MARK}-` } },
         reasoning: `Because of ${MARK}.`,
       });
-      expect(snapshot.error).toMatchObject({ message: 'No!' });
+      expect(snapshot.error).toMatchObject({ message: 'A human rejected the decision: No!' });
       expect(JSON.stringify([open, refused.body, events, snapshot])).not.toContain(CANARY);
     });
 
