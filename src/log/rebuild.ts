@@ -130,8 +130,8 @@ export interface Rebuilt {
 interface Retraced extends Rebuilt {
   /** Temporal run ids, in order. */
   readonly segments: readonly string[];
-  /** Stored rows would stand elsewhere. */
-  readonly hasMoved?: true;
+  /** The first sequence of a stored row that stands elsewhere now. */
+  readonly movedFrom: number | undefined;
   /** Activities whose streams are recorded. */
   readonly closedBlocks: readonly string[];
   /** The stored head, and rows that it has and the history does not tell. */
@@ -156,7 +156,8 @@ export async function retrace(
       const seen = await log.head(run);
       const failed = startFailedLog(run, run.startFailure);
       const summary = summaryOf(failed.head.snapshot, run);
-      return { ...failed, segments: [], closedBlocks: [], seen, lost: [], summary };
+      const none = { segments: [], closedBlocks: [], lost: [], movedFrom: undefined };
+      return { ...failed, ...none, seen, summary };
     }
     throw new HostError('history_missing', { runId });
   }
@@ -186,15 +187,15 @@ export async function retrace(
     return retrace(parts, run, { isRetold: true });
   }
   const head = headOf(run, told, rows);
-  const movedFrom = stored.find(({ sequence, eventId }) => rows[sequence]?.eventId !== eventId);
+  const moved = stored.find(({ sequence, eventId }) => rows[sequence]?.eventId !== eventId);
+  const movedFrom = moved?.sequence;
   const retoldFrom = Math.min(
     run.retoldFrom ?? firstLost(runId, stored, told),
-    movedFrom?.sequence ?? Infinity,
+    movedFrom ?? Infinity,
   );
   return {
-    ...(movedFrom === undefined ? {} : { hasMoved: true as const }),
     head: isRetold ? { ...head, retoldFrom } : head,
-    rows,
+    ...{ rows, movedFrom },
     ...{ segments: told.segments, closedBlocks: deltas.map(({ activityId }) => activityId) },
     ...{ seen, lost, summary: summaryOf(head.snapshot, run) },
   };
@@ -252,12 +253,12 @@ export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
 }
 
 /**
- * For a log that lacks what history records: as `rebuild` where every row can stand where it stood. Else each recorded delta
- * stands before what closes its stream, and what is streamed now leaves the log. Throws what `rebuild` does.
+ * For a log that lacks what history records: as `rebuild` where recorded deltas can stand where they stood. Else each stands
+ * before what closes its stream, and what is streamed now leaves the log. Throws what `rebuild` does.
  */
 export async function mend(parts: LogParts, run: RunRef): Promise<Rebuilt> {
   try {
-    return await restoreAs(parts, run, { tries: 1, keepsPlaces: true });
+    return await restoreAs(parts, run, { tries: 1 });
   } catch (error) {
     if (codeOf(error) !== 'run_state_conflict') throw error;
     return restoreAs(parts, run, { isRetold: true });
@@ -267,22 +268,20 @@ export async function mend(parts: LogParts, run: RunRef): Promise<Rebuilt> {
 interface RestoreAs {
   readonly isRetold?: boolean;
   readonly tries?: number;
-  /** Rows that would stand elsewhere are refused. */
-  readonly keepsPlaces?: boolean;
 }
 
 async function restoreAs(
   parts: LogParts,
   run: RunRef,
-  { tries = MAX_TRIES, keepsPlaces = false, ...how }: RestoreAs,
+  { tries = MAX_TRIES, ...how }: RestoreAs,
 ): Promise<Rebuilt> {
   const { log } = parts.stores;
   let reason = STREAMING;
   for (let left = tries; left > 0; left--) {
-    const { segments, lost, hasMoved, ...told } = await retrace(parts, run, how);
+    const { segments, lost, ...told } = await retrace(parts, run, how);
     const { head, rows, seen } = told;
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
-    else if (!hasMoved || !keepsPlaces) {
+    else {
       // First: once the head is closed nobody would look for what a process that died here had not recorded.
       await recordSegments(parts, run, { segments, head });
       if (await log.restore(run, told, seen)) return { head, rows };

@@ -159,7 +159,7 @@ export interface LogStore {
 
   /**
    * Rebuild: replaces head and rows of a run in one transaction, and closes `closedBlocks`. Refused (false) while another block
-   * is open, and when the stored head is not any more where it was `seen`. With `retoldFrom` in the head every block is closed,
+   * is open, and when the stored head is not any more where it was `seen`. From `movedFrom` on rows get new positions in the feed. With `retoldFrom` in the head every block is closed,
    * deltas that came meanwhile are dropped, and from there on the rows get new positions in the feed.
    */
   restore(
@@ -169,6 +169,7 @@ export interface LogStore {
       readonly rows: readonly LogRow[];
       readonly summary: RunSummary;
       readonly closedBlocks?: readonly string[];
+      readonly movedFrom?: number | undefined;
     },
     seen: Head | undefined,
   ): Promise<boolean>;

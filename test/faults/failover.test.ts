@@ -38,8 +38,9 @@ async function untilItAsks(runId: string): Promise<void> {
   await until(asks, `${runId} asks`, { limitMs: RECOVERY_MS });
 }
 
-async function untilItHas(runId: string, type: string): Promise<void> {
-  const has = async () => (await logOf(runId)).some((event) => event.type === type);
+async function untilItHas(runId: string, type: string, times = 1): Promise<void> {
+  const has = async () =>
+    (await logOf(runId)).filter((event) => event.type === type).length >= times;
   await until(has, `${runId} has ${type}`, { limitMs: RECOVERY_MS });
 }
 
@@ -67,6 +68,7 @@ it(
       { limitMs: RECOVERY_MS },
     );
     await untilItHas(speaking, 'agent.reasoning.delta');
+    await untilItHas(paid, 'agent.invocation.completed', 2);
     const before = await Promise.all(known.map(logOf));
     await system.postgres.failOver();
 

@@ -106,18 +106,34 @@ describe('architecture §3.6: streamed text that the database lost', () => {
     await expectRebuilt();
   });
 
-  it('where rows have come in its place since, these stay, and readers go on before it', async () => {
+  it('where rows have come in its place since, and it does not fit, these stay, and readers go on before it', async () => {
     built.task(memo(built.carrier(emitted('e', 'x.y'), emitted('f', 'x.y'))));
     await log.catchUp(run);
-    recordLost('a', ['I ', 'think'], [1, 3]);
+    recordLost('a', ['I ', 'think'], [1, 9]);
     await log.catchUp(run);
     expect(await keys()).toBe('run.started|r e f a#d0 a#d1 a#0');
     expect(await retoldFrom()).toBe(1);
     await expectRebuilt();
   });
 
+  it('where rows have come in its place since, and it fits, they give way; the feed gives them again', async () => {
+    built.task(memo(built.carrier(emitted('e', 'x.y'), emitted('f', 'x.y'))));
+    await log.catchUp(run);
+    const after = await stores.feed.end();
+    recordLost('a', ['I ', 'think'], [1, 3]);
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 e a#d1 f a#0');
+    expect(await retoldFrom()).toBeUndefined();
+    const { tenant } = run;
+    const { rows } = await stores.feed.read({ tenant, after, limit: 100 });
+    const fed = rows.filter((row) => row.run.runId === runId).map(({ sequence }) => sequence);
+    expect(fed).toEqual([1, 2, 3, 4, 5]);
+    await expectRebuilt();
+  });
+
   it('is no loss while another stream is open: a rebuild waits for that', async () => {
-    await streamText(stores, run, { activityId: 'b', pieces: ['Hm'] });
+    // Its rows are dropped with the log.
+    await stores.log.appendDeltas(run, 'b', 1, []);
     const head = await stores.log.head(run);
     const text = { activityId: 'a', pieces: ['I '] };
     built.completed('a', { deltas: recordedAt(runId, text, [9]) });

@@ -91,4 +91,9 @@ export const OF_LOST_TEXT: readonly Row[] = [
     ],
     ['test/facade/retold.test.ts', 'after 7'],
   ],
+  [
+    118,
+    [RESTORE, 'else if (movedFrom !== undefined) await leaveFeed(tx, run, movedFrom);', ''],
+    [LOST_TEXT_TEST, 'the feed gives them again'],
+  ],
 ];

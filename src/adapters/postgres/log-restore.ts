@@ -18,6 +18,8 @@ export interface Restored {
   readonly summary: RunSummary;
   /** Activities whose recording the rows hold. */
   readonly closedBlocks?: readonly string[];
+  /** From there on the feed gives the rows again. */
+  readonly movedFrom?: number | undefined;
   /** The head as it was when the rows were told. */
   readonly seen: Head | undefined;
 }
@@ -38,7 +40,7 @@ function hasMoved(stored: Head | undefined, seen: Head | undefined, isRetold: bo
 export async function restore(
   db: SealedDb,
   run: RunRef,
-  { head, rows, seen, summary, closedBlocks = [] }: Restored,
+  { head, rows, seen, summary, closedBlocks = [], movedFrom }: Restored,
 ): Promise<boolean> {
   const { tenant, runId } = run;
   const seal = await db.seals.ofRun(runId);
@@ -61,6 +63,7 @@ export async function restore(
       [runId, tenant],
     );
     if (isRetold && stored?.retoldFrom !== retoldFrom) await retellFrom(tx, run, retoldFrom);
+    else if (movedFrom !== undefined) await leaveFeed(tx, run, movedFrom);
     await tx.query('DELETE FROM run_events WHERE run_id = $1 AND tenant_id = $2', [runId, tenant]);
     await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, seal) });
     await putHead(tx, head, seal);
