@@ -115,7 +115,8 @@ class RunFollowers implements Followers {
     const channel = this.#join(run);
     channel.followers += 1;
     try {
-      let seen: LogRow | undefined;
+      // No more of the last row than its place: each of many readers would keep what it says.
+      let seen: Pick<LogRow, 'sequence' | 'eventId'> | undefined;
       while (!signal.aborted) {
         const { version } = channel;
         const found = await channel.read(seen ? seen.sequence - 1 : after);
@@ -123,7 +124,7 @@ class RunFollowers implements Followers {
         const rows = seen ? found.slice(1) : found;
         const last = rows.at(-1);
         if (last) {
-          seen = last;
+          seen = { sequence: last.sequence, eventId: last.eventId };
           yield rows;
           if (isTerminalEvent(last.type)) return;
         } else if (await channel.isOver(seen?.sequence ?? after)) return;

@@ -24,7 +24,7 @@ export interface Restored {
   readonly seen: Head | undefined;
 }
 
-/** What was appended since is in none of the rows. Without the places of streamed text deltas may go: their recording comes. */
+/** What was appended since is in none of the rows. Without the places of streamed text what is streamed is dropped. */
 function hasMoved(stored: Head | undefined, seen: Head | undefined, isRetold: boolean): boolean {
   return (
     (!isRetold && stored?.nextSequence !== seen?.nextSequence) ||
