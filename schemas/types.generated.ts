@@ -1863,13 +1863,13 @@ export interface RunCreateResponse {
   eventsUrl: string;
   statusUrl?: string;
   /**
-   * What was accepted and has no effect here, at most 16; absent when there is nothing of the kind.
+   * What was accepted and has no effect here, or not the effect that was asked for, at most 16; absent when there is nothing of the kind.
    */
   warnings?: RunCreateWarning[];
   [k: string]: unknown;
 }
 export interface RunCreateWarning {
-  code: 'configurable_unknown_key' | 'configurable_without_effect';
+  code: 'configurable_unknown_key' | 'configurable_without_effect' | 'value_masked';
   key: string;
   /**
    * The key that is known here and looks most like it.

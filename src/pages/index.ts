@@ -24,8 +24,10 @@ export {
   fieldsOf,
   filledForm,
   sentInputs,
+  TAGS_POINTER,
   type FormTexts,
   type InputFault,
+  type SentInputs,
   type StartField,
 } from './start-fields.ts';
 export { REHEARSAL_CONTROL, renderStartPage, type StartPageModel } from './start-form.ts';

@@ -18,7 +18,11 @@ import { goneRun } from './find.ts';
 import { buildRunInput } from './input.ts';
 import { claimOf, refusedClaim, type Asked, type Once, type Telling } from './once.ts';
 import type { RunRequest } from './request.ts';
+import { maskedWarnings } from './secrets.ts';
 import { startNew, startRun } from './start.ts';
+
+/** Of one answer (run-create-response.schema.json). */
+const MAX_WARNINGS = 16;
 
 export interface AcceptRequest {
   readonly run: RunRequest;
@@ -43,7 +47,7 @@ export interface AcceptedRun {
   /** Given by the caller, or made. */
   readonly sessionId: string;
   readonly status: RunStatus;
-  /** Keys of `configurable` that have no effect; as they may be shown. */
+  /** Keys of `configurable` that have no effect, and where a secret was masked; as they may be shown. */
   readonly warnings: readonly RunCreateWarning[];
   /** Of a fork. */
   readonly fork?: Pick<ForkOf, 'fromSeq' | 'mode'>;
@@ -233,14 +237,16 @@ async function acceptedRun(
 function warningsOf(
   { redactor, logger }: AcceptDeps,
   { runId, input }: RunRow,
-  { configurable }: RunRequest,
+  request: RunRequest,
 ): readonly RunCreateWarning[] {
-  const found = configurableWarnings(configurable, input.definition);
+  const masked = maskedWarnings({ redactor }, request);
+  const most = MAX_WARNINGS - masked.length;
+  const found = [...masked, ...configurableWarnings(request.configurable, input.definition, most)];
   if (found.length === 0) return found;
   const shown = JSON.parse(
     withoutCredentials(JSON.stringify(redactor.json(found as unknown as JsonValue))),
   ) as RunCreateWarning[];
-  logger.warn('run accepted with keys that have no effect', {
+  logger.warn('run accepted with values that have no effect', {
     runId,
     warnings: shown.map(({ message }) => message),
   });

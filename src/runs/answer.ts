@@ -13,7 +13,6 @@ import {
 } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
-import { maskedAt } from '../rules/redaction.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
@@ -23,9 +22,11 @@ import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
 import { sendMessage, updateIdFor, type Delivery } from './messages.ts';
+import { kept } from './secrets.ts';
 
 /** Of a request that answers. */
 const RESUME_VALUE = '/resumeValue';
+const ANSWER = { field: RESUME_VALUE, name: 'The answer' };
 
 interface LogDeps {
   readonly log: Pick<Log, 'fresh' | 'questions'>;
@@ -53,7 +54,7 @@ export async function answerInterrupt(
 ): Promise<string> {
   const { row, nodeId } = answer;
   const { binding } = delivery;
-  const value = normalized(kept(deps, answer.value));
+  const value = normalized(kept(deps, answer.value, ANSWER));
   const meant: Meant = { nodeId, interruptId: answer.interruptId ?? binding.boundTo };
   // A body that names its interrupt means the same one each time.
   const bind = async (interruptId: string): Promise<void> =>
@@ -102,7 +103,7 @@ export async function answerOpen(
 ): Promise<string> {
   const { row, resolvedBy } = answer;
   const { nodeId, interruptId, resumeSchema } = open;
-  const value = normalized(kept(deps, answer.value));
+  const value = normalized(kept(deps, answer.value, ANSWER));
   const fault = faultOf(value, resumeSchema);
   if (fault) throw fault;
   const bodyDigest = sha256Hex(canonicalJson(answer.value));
@@ -158,23 +159,6 @@ async function send(
     if (open && schemaDigestOf(open.resumeSchema) !== message.schemaDigest) throw untold();
     throw overError(await fateOf(deps.log, row, message), value, error);
   }
-}
-
-/**
- * What a person gives, unchanged. What redaction would change is refused, not replaced: the run would go on with what
- * nobody said. Throws validation_error.
- */
-export function kept(
-  { redactor }: Pick<RunsDeps, 'redactor'>,
-  value: JsonValue,
-  field = RESUME_VALUE,
-): JsonValue {
-  const at = maskedAt(redactor, value);
-  if (at === undefined) return value;
-  throw invalid(
-    `${field}${at}`,
-    `The answer looks like it holds a secret (${at === '' ? 'as a whole' : `at ${at}`}). Secrets are never stored, so it was not taken.`,
-  );
 }
 
 /** As the run takes it. Throws validation_error and payload_too_large. */

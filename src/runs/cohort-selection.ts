@@ -20,6 +20,7 @@ import { agentsIn, overlayFor } from './cohort-change.ts';
 import { normalized } from './configurable.ts';
 import { readOverlay, type OverlayDeps } from './overlay.ts';
 import { requireScope } from './scopes.ts';
+import { kept } from './secrets.ts';
 
 /** Runs that are looked at for one selection: of those that are passed over, too. */
 const MAX_LOOKED_AT = 5_000;
@@ -28,15 +29,17 @@ const PAGE_RUNS = 50;
 /** Runs that cannot be read and that are named. */
 const NAMED_RUNS = 20;
 
+const CHANGE = { field: '/change', name: 'The change' };
+
 export type SelectionDeps = OverlayDeps & {
   readonly stores: Pick<Stores, 'cohorts'>;
   readonly deployments: Pick<Deployments, 'read'>;
   readonly logger: Logger;
 };
 
-/** As it is kept: with what is not said filled in, and without secrets. Throws validation_error. */
+/** As it is kept: with what is not said filled in, and without credentials. Throws validation_error, also of a secret. */
 export function cohortRequest(
-  { redactor }: Pick<SelectionDeps, 'redactor'>,
+  deps: Pick<SelectionDeps, 'redactor'>,
   { subject, scopes }: Caller,
   { select, change = {}, parallel, memberTimeoutMs }: CohortCreateRequest,
 ): CohortRequest {
@@ -44,12 +47,13 @@ export function cohortRequest(
   const { agents, configurable, build } = change;
   if (build !== undefined && (agents || configurable))
     throw invalid('/change/build', 'stands alone: by another build each run is replayed as it was');
-  const kept = configurable && normalized(configurable as JsonObject);
+  const bare = configurable && normalized(configurable as JsonObject);
   const asked = {
     ...(build === undefined ? {} : { build }),
     ...(agents ? { agents } : {}),
-    ...(kept ? { configurable: kept } : {}),
+    ...(bare ? { configurable: bare } : {}),
   };
+  kept(deps, asked, CHANGE);
   return {
     select: {
       ...picked,
@@ -57,7 +61,7 @@ export function cohortRequest(
       ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
       last,
     },
-    change: redactor.json(asked),
+    change: asked,
     parallel: parallel ?? DEFAULT_COHORT_PARALLEL,
     memberTimeoutMs: memberTimeoutMs ?? DEFAULT_MEMBER_TIMEOUT_MS,
     subject,

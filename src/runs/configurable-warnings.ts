@@ -5,8 +5,6 @@ import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.generated.ts';
 import { CONFIGURABLE } from './configurable.ts';
 
-/** Warnings of one answer; what is above is counted in the last one. */
-const MAX_WARNINGS = 16;
 /** Characters of a key that are shown, and up to which a similar one is looked for. */
 const KEY_LENGTH = 64;
 /** Keys of the workflow's own schema that a misspelt one is compared with. */
@@ -17,20 +15,21 @@ const MAX_DIFFERENCE = 3;
 const AI = 'ai.';
 /** Read besides the table. What is refused whatever the run does is so before anything is warned of. */
 const ALSO_READ = ['provider', 'model', ...CODES.aiOptions.keys()].map((name) => `${AI}${name}`);
-/** In the order of the keys; empty when every key has an effect. Values are never repeated. */
+/** In the order of the keys, at most `most`: what is above is counted in the last one. Values are never repeated. */
 export function configurableWarnings(
   configurable: JsonObject,
   definition: WorkflowDefinition,
+  most: number,
 ): RunCreateWarning[] {
   const own = Object.keys(objectOf(objectOf(definition.configurableSchema).properties));
   const known = new Set([...Object.keys(CONFIGURABLE), ...ALSO_READ, ...own]);
   const candidates = [...Object.keys(CONFIGURABLE), ...ALSO_READ, ...own.slice(0, MAX_OWN_KEYS)];
   const odd = namedKeys(configurable, known).filter((key) => !known.has(key));
-  const warnings = odd.slice(0, MAX_WARNINGS).map((key) => warningOf(key, candidates));
-  const left = odd.length - warnings.length;
-  if (left > 0) {
+  const warnings = odd.slice(0, most).map((key) => warningOf(key, candidates));
+  if (odd.length > most) {
+    const left = odd.length - most + 1;
     const message = `And ${left} more keys of configurable that have no effect here.`;
-    warnings[MAX_WARNINGS - 1] = { ...(warnings[MAX_WARNINGS - 1] as RunCreateWarning), message };
+    warnings[most - 1] = { ...(warnings[most - 1] as RunCreateWarning), message };
   }
   return warnings;
 }

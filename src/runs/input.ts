@@ -109,7 +109,7 @@ export function buildRunInput(
     header,
     definition: withPublishedRefs(definition),
     source: sourceOf(request),
-    ...messageOf(deps, runId, request),
+    ...messageOf(runId, request),
     variables: redactor.json(startVariables(withoutDefaults(definition.variables, unset), inputs)),
     configurable: redactor.json(configurable),
     ...(request.tags ? { tags: request.tags.map((tag) => redactor.text(tag)) } : {}),
@@ -148,15 +148,11 @@ function inputsOf(
 }
 
 /** Seed 000 §G; who talks is a user, whoever's credential it is. */
-function messageOf(
-  { redactor }: InputDeps,
-  runId: string,
-  { agentId = '', said }: RunRequest,
-): Pick<RunInput, 'message'> {
+function messageOf(runId: string, { agentId = '', said }: RunRequest): Pick<RunInput, 'message'> {
   if (!said) return {};
   const message = {
     ...{ messageId: startingMessageId(runId), from: 'user', to: agentId, role: 'user' },
-    ...{ content: redactor.text(said.text), ts: said.atMs },
+    ...{ content: said.text, ts: said.atMs },
   };
   return { message };
 }

@@ -7,6 +7,7 @@ import { mentionedAgents } from '../rules/mentions.ts';
 import type { Caller } from '../ports/caller.ts';
 import { acceptRun, repeated, type AcceptedRun, type AcceptRequest } from './accept.ts';
 import type { Once } from './once.ts';
+import { kept } from './secrets.ts';
 
 /** What a message has besides its content: ids and a time. */
 const MESSAGE_FRAME_BYTES = 1024;
@@ -30,7 +31,7 @@ interface Mention extends Pick<AcceptRequest, 'once'> {
 
 /**
  * One message, one agent, one run: of several agents none is started, so that nothing is half done. Throws
- * validation_error (no agent is mentioned, or several), payload_too_large, agent_not_found,
+ * validation_error (no agent is mentioned, or several, or it holds a secret), payload_too_large, agent_not_found,
  * handoff_task_schema_violation, and what acceptRun throws.
  */
 export async function mention(
@@ -49,6 +50,7 @@ export async function mention(
   if (agentId === undefined) throw invalid('/content', 'must mention an agent: @ and its agentId');
   if (others.length > 0)
     throw invalid('/content', 'must mention one agent: a message starts one run');
+  kept(deps, text, { field: '/content', name: 'The message' });
   const run = { ...asked, agentId, said: { text, atMs } };
   return acceptRun(deps, caller, { run, once, isNew: true });
 }

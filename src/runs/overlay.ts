@@ -23,12 +23,13 @@ import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import type { RunForkOverlay, WorkflowDefinition } from '../../schemas/types.generated.ts';
-import { checkedValue, kept } from './answer.ts';
+import { checkedValue } from './answer.ts';
 import { agentsOf, normalized, readConfigurable } from './configurable.ts';
 import { agentIdsOf } from './cohort-change.ts';
 import type { RunsDeps } from './deps.ts';
 import { startVariables } from './input.ts';
 import { requireScope } from './scopes.ts';
+import { kept } from './secrets.ts';
 
 /** All of an overlay together: it travels in history. */
 const OVERLAY_BYTES = 256 * 1024;
@@ -57,7 +58,7 @@ export interface OverlayRequest {
 export interface ReadOverlay extends Overlay {
   /** Start values, where they are others. */
   readonly variables?: JsonObject;
-  /** Without secrets. */
+  /** Without credentials. */
   readonly asked: JsonObject;
 }
 
@@ -74,12 +75,14 @@ export async function readOverlay(
   const request = { ...given, asked };
   if (jsonBytes(asked) > OVERLAY_BYTES)
     throw new HostError('payload_too_large', { field: FIELD, limit: OVERLAY_BYTES });
+  const shown = { ...(asked as JsonObject), ...shownConfigurable(asked) };
+  kept(deps, shown, OVERLAY);
   const variables = variablesOf(deps, request);
   const configurable = configurableOf(deps, request);
   const agents = await agentsFor(deps, request);
   const input = withOverlay(request.input, { configurable, agents });
   const models = asked.configurable || agents ? modelsOf(deps, input, asked) : undefined;
-  const answer = answerOf(deps, request);
+  const answer = answerOf(request);
   return {
     ...(variables ? { variables } : {}),
     ...(configurable ? { configurable } : {}),
@@ -88,7 +91,7 @@ export async function readOverlay(
     ...(answer ? { answer } : {}),
     ...recordedOf(request),
     ...(asked.onDivergence === 'live' ? { onDivergence: asked.onDivergence } : {}),
-    asked: deps.redactor.json({ ...(asked as JsonObject), ...shownConfigurable(asked) }),
+    asked: shown,
   };
 }
 
@@ -110,6 +113,7 @@ function recordedOf({
 }
 
 const FIELD = '/runOptionsOverlay';
+const OVERLAY = { field: FIELD, name: 'The change' };
 
 function variablesOf(
   { redactor }: OverlayDeps,
@@ -127,7 +131,7 @@ function variablesOf(
 }
 
 function configurableOf(
-  { models, redactor }: OverlayDeps,
+  { models }: OverlayDeps,
   { asked, input, before: record }: OverlayRequest,
 ): JsonObject | undefined {
   if (!asked.configurable) return undefined;
@@ -145,7 +149,7 @@ function configurableOf(
     throw new HostError('payload_too_large', {
       ...{ field: `${FIELD}/configurable`, limit: INLINE_VALUE_BYTES },
     });
-  return redactor.json(merged);
+  return merged;
 }
 
 /** A name may stand for an agent, as in a cohort; what is kept has its id. */
@@ -205,7 +209,7 @@ function versionOf(
 
 /** The same agent with another prompt, which its version says. */
 async function withPrompt(
-  { stores, redactor }: OverlayDeps,
+  { stores }: OverlayDeps,
   source: RunRow,
   { pinned, systemPrompt }: { readonly pinned: PinnedAgent; readonly systemPrompt: string },
 ): Promise<PinnedAgent> {
@@ -213,10 +217,9 @@ async function withPrompt(
   const { tenant } = source;
   const text = new TextDecoder().decode(await content.get(tenant, pinned.manifestHash));
   const before = JSON.parse(text) as ResolvedAgent;
-  const prompt = redactor.text(systemPrompt);
   const [version = ''] = before.packVersion.split('+');
-  const packVersion = `${version}+overlay.${sha256Hex(prompt).slice(0, 12)}`;
-  const agent: ResolvedAgent = { ...before, packVersion, systemPrompt: prompt };
+  const packVersion = `${version}+overlay.${sha256Hex(systemPrompt).slice(0, 12)}`;
+  const agent: ResolvedAgent = { ...before, packVersion, systemPrompt };
   // As its source's until there is a fork, which takes over what that one needs.
   const manifestHash = await content.put(source, new TextEncoder().encode(JSON.stringify(agent)));
   return { ...pinned, manifestHash };
@@ -237,12 +240,12 @@ function modelsOf(
   );
 }
 
-function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidAnswer | undefined {
+function answerOf(request: OverlayRequest): OverlaidAnswer | undefined {
   const { asked, before, at } = request;
   if (!asked.answer) return undefined;
   const { seq } = asked.answer;
   if (seq !== before.length) throw invalid(`${FIELD}/answer/seq`, 'must be fromSeq');
-  const value = kept({ redactor }, asked.answer.value as JsonValue, VALUE);
+  const value = asked.answer.value as JsonValue;
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
   const activityId = at && answeringActivity(at, request.source.input.definition);
@@ -253,7 +256,7 @@ function answerOf({ redactor }: OverlayDeps, request: OverlayRequest): OverlaidA
     return { kind: 'outcome', activityId, outcome: value, ...ofCall };
   }
   const final = typeof value === 'string' ? value : JSON.stringify(value);
-  return { kind: 'said', activityId, final: redactor.text(final) };
+  return { kind: 'said', activityId, final };
 }
 
 const VALUE = `${FIELD}/answer/value`;

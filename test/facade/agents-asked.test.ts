@@ -200,6 +200,24 @@ describe('run-options.md: configurable is open: a key that nobody reads is accep
     expect(line?.fields).toMatchObject({ warnings: [warnings?.[0]?.message] });
   });
 
+  it('[I116] and where a secret was masked, by its place alone', async () => {
+    given();
+    const secret = 'sk-kosice-warehouse-02';
+    const answer = await create({
+      ...{ workflowId: 'noop', inputs: { order: { by: ['me', secret] }, [secret]: 1 } },
+      ...{ tags: ['night', secret], metadata: { why: secret }, sessionTitle: `of ${secret}` },
+      configurable: { note: secret, ai: { credentialRef: secret } },
+    });
+    expect(answer.status).toBe(201);
+    expect(validate.runCreateResponse(answer.body)).toMatchObject({ ok: true });
+    const masked = answer.body.warnings?.filter(({ code }) => code === 'value_masked');
+    expect(masked?.map(({ key }) => key)).toEqual([
+      ...['inputs/order/by/1', 'configurable/note', 'tags/1', 'metadata/why', 'sessionTitle'],
+    ]);
+    expect(masked?.[0]?.message).toMatch(/^inputs\/order\/by\/1 looks like it holds a secret/);
+    expect(JSON.stringify([answer.body, host.lines])).not.toContain('warehouse');
+  });
+
   it.each([
     ['known keys', 'noop', { temperature: 1, ai: { model: 'm' }, 'ai.model': 'm' }, undefined],
     ['keys of the workflow’s schema', 'own-keys', { region: 'eu' }, undefined],
@@ -236,7 +254,8 @@ describe('run-options.md: configurable is open: a key that nobody reads is accep
       ...many,
     });
     expect(warnings).toHaveLength(16);
-    expect(warnings?.at(-1)?.message).toContain('And 26 more');
+    // One of the masked key; 14 keys are named of 42.
+    expect(warnings?.at(-1)?.message).toContain('And 28 more');
     const text = JSON.stringify(warnings);
     expect(text.length).toBeLessThan(8_000);
     expect(text + JSON.stringify(host.lines)).not.toContain(KNOWN_SECRET);

@@ -25,6 +25,9 @@ const RIGHT: Fields = {
   tags: 'desk, night',
 };
 
+/** No key of anybody, in the shape of one. */
+const SECRET = 'sk-kosice-warehouse-02';
+
 export function startTests({ host }: Suite): void {
   async function visitor(): Promise<Visitor> {
     const send = (path: string, init: RequestInit) =>
@@ -152,6 +155,14 @@ export function startTests({ host }: Suite): void {
         'order cannot be accepted: /__proto__ is a name',
       ],
       ['too deep', { 'input.lines': '['.repeat(70) + ']'.repeat(70) }, 400, 'lines cannot be sent'],
+      ['a secret', { 'input.note': `see ${SECRET}` }, 400, 'note looks like it holds a secret'],
+      [
+        'a secret inside',
+        { 'input.order': `{"by": ["${SECRET}"]}` },
+        400,
+        'order looks like it holds a secret',
+      ],
+      ['a secret among tags', { tags: `desk, ${SECRET}` }, 400, 'A tag looks like it holds'],
       ['a tag too long', { tags: 'x'.repeat(300) }, 400, 'A tag must'],
       ['larger than inputs may be', { 'input.note': 'x'.repeat(140_000) }, 413, 'at most 128 KiB'],
       ['more fields than a form may have', manyFields(), 413, 'larger than permitted'],

@@ -66,8 +66,28 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   [104, [HTML, 'NUMBER.test(shown) ?', 'false ?'], [OF_PAGE, 'is not shown as']],
   [
     116,
-    ['src/runs/answer.ts', 'if (at === undefined) return value;', 'return redactor.json(value);'],
+    ['src/runs/secrets.ts', 'if (at === undefined) return value;', 'return redactor.json(value);'],
     ['test/runs/answer.test.ts', 'stored otherwise'],
+  ],
+  [
+    116,
+    ['src/runs/overlay.ts', '  kept(deps, shown, OVERLAY);', ''],
+    ['test/runs/fork-scopes.test.ts', 'stored otherwise'],
+  ],
+  [
+    116,
+    ['src/runs/cohort-selection.ts', '  kept(deps, asked as JsonObject, CHANGE);', ''],
+    ['test/runs/cohort-selection.test.ts', 'stored otherwise'],
+  ],
+  [
+    116,
+    ['src/runs/secrets.ts', 'if (at === undefined) return [];', 'return [];'],
+    ['test/facade/agents-asked.test.ts', 'secret was masked'],
+  ],
+  [
+    116,
+    ['src/facade/pages/start.ts', 'return [...atFields, ...inTags];', 'return atFields;'],
+    ['test/facade/http.test.ts', 'a secret among tags'],
   ],
   [
     116,

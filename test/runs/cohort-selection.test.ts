@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../src/ports/caller.ts';
 import { codeOf, type HostError } from '../../src/rules/errors.ts';
 import type { Build, Deployment } from '../../src/ports/deployments.ts';
+import { createRedactor } from '../../src/rules/redaction.ts';
 import { cohortRequest, pickedRuns, type SelectionDeps } from '../../src/runs/cohort-selection.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
 import { runRow, silentLogger } from '../support/log-parts.ts';
@@ -12,7 +13,7 @@ const caller: Caller = {
   ...{ tenant: 'default', subject: subjectOf('api-key', 'default', 'tester') },
   scopes: ['deployments:operate'],
 };
-const redactor = { json: <T>(value: T): T => value, text: (text: string) => text };
+const redactor = createRedactor([]);
 const build = (buildId: string, hasWorker: boolean): Build => ({
   ...{ buildId, hasWorker, state: 'inactive', share: 0, openRuns: 0, heldRuns: 0 },
 });
@@ -40,6 +41,13 @@ async function refused(...given: Parameters<typeof picked>) {
   const error = await picked(...given).catch((thrown: unknown) => thrown);
   return { code: codeOf(error), ...(error as HostError).details };
 }
+
+it('[I116] a change that would be stored otherwise is refused at its place', async () => {
+  const systemPrompt = `Say sk-${'a'.repeat(20)}.`;
+  expect(await refused(TWO, { agents: { 'a.b': { systemPrompt } } })).toMatchObject({
+    ...{ code: 'validation_error', field: '/change/agents/a.b/systemPrompt' },
+  });
+});
 
 describe('a cohort by a build of the worker', () => {
   it('that is there is taken, also where it takes no new runs', async () => {

@@ -5,6 +5,8 @@ import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { forkRun } from '../../src/runs/fork.ts';
 import { readOverlay } from '../../src/runs/overlay.ts';
+import type { PinnedAgent } from '../../src/rules/run-input.ts';
+import type { RunForkOverlay } from '../../schemas/types.generated.ts';
 import { runRow } from '../support/log-parts.ts';
 
 const who = (...scopes: string[]) => ({
@@ -50,15 +52,25 @@ describe('a fork', () => {
     });
   });
 
-  it('has no other answer that would be stored otherwise than it was given', async () => {
-    const value = { action: 'reject', reason: `sk-${'a'.repeat(20)}` };
+  const secret = `sk-${'a'.repeat(20)}`;
+  it.each<[string, RunForkOverlay]>([
+    ['answer/value/reason', { answer: { seq: 0, value: { action: 'reject', reason: secret } } }],
+    ['inputs/order/by', { inputs: { order: { by: secret } } }],
+    ['configurable/note', { configurable: { note: secret } }],
+    ['agents/a.b/systemPrompt', { agents: { 'a.b': { systemPrompt: `Say ${secret}.` } } }],
+  ])('[I116] changes nothing to what would be stored otherwise: %s', async (place, asked) => {
+    const pinned = { agentId: 'a.b', modelClass: 'general' } as PinnedAgent;
     const given = {
-      ...{ caller: who('approvals:respond'), source, input: source.input, length: 1 },
-      ...{ asked: { answer: { seq: 0, value } }, before: [], at: undefined },
+      ...{ caller: who('approvals:respond'), source, length: 1, asked, before: [], at: undefined },
+      input: { ...source.input, agents: { 'a.b': pinned } },
     };
     const read = readOverlay({ redactor: createRedactor([]) } as never, given);
     await expect(read).rejects.toMatchObject({
-      details: { field: '/runOptionsOverlay/answer/value/reason' },
+      code: 'validation_error',
+      details: {
+        field: `/runOptionsOverlay/${place}`,
+        reason: expect.stringContaining('The change looks like it holds a secret') as unknown,
+      },
     });
   });
 });

@@ -5,7 +5,7 @@ import type { Request, Router } from 'express';
 import { codeOf, ERRORS, HostError, type ErrorCode } from '../../rules/errors.ts';
 import { sha256Hex } from '../../rules/ids.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../rules/json.ts';
-import { mask } from '../../rules/redaction.ts';
+import { mask, maskedAt } from '../../rules/redaction.ts';
 import {
   AGENT_FIELDS,
   fieldsOf,
@@ -13,8 +13,10 @@ import {
   REHEARSAL_CONTROL,
   renderStartPage,
   sentInputs,
+  TAGS_POINTER,
   type FormTexts,
   type InputFault,
+  type SentInputs,
   type StartField,
   type StartPageModel,
 } from '../../pages/index.ts';
@@ -180,7 +182,7 @@ async function takeForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
   const form = queryText(request, 'form') ?? '';
   if (!isForm(form)) throw new HostError('validation_error', { field: 'form' });
   const sent = sentInputs(startable.fields, texts);
-  const faults = allFaults(startable, sent);
+  const faults = allFaults(deps, startable, sent);
   const shown = { startable, form, texts };
   if (faults.length > 0) {
     sendForm(deps, call, { ...shown, faults, status: FIRST.errors.validation_error.status });
@@ -208,17 +210,32 @@ async function takeForm(deps: PageDeps, call: SignedInCall, of: StartableOf): Pr
 
 /** What the form itself got wrong, and what the API would say of the rest: one for each field, in their order. */
 function allFaults(
+  { redactor }: Pick<PageDeps, 'redactor'>,
   { kind, fields, variables }: Startable,
-  { inputs, faults }: { readonly inputs: JsonObject; readonly faults: readonly InputFault[] },
+  { inputs, faults, tags }: SentInputs,
 ): InputFault[] {
+  const pointerOf = (name: string): string =>
+    fields.find(({ label }) => kind === 'agent' || label === name)?.pointer ?? '';
   const forbidden = Object.entries(inputs).flatMap(([name, value]) => {
     const reason = refusedKey({ [name]: value });
-    const pointer = fields.find(({ label }) => kind === 'agent' || label === name)?.pointer ?? '';
-    return reason === undefined ? [] : [{ pointer, message: `cannot be sent: ${reason}` }];
+    return reason === undefined
+      ? []
+      : [{ pointer: pointerOf(name), message: `cannot be sent: ${reason}` }];
   });
-  const all = [...faults, ...forbidden, ...inputFaults(variables, inputs)];
-  return fields.flatMap(({ pointer }) => all.find((each) => each.pointer === pointer) ?? []);
+  const secret = (pointer: string, value: JsonValue): InputFault[] =>
+    maskedAt(redactor, value) === undefined ? [] : [{ pointer, message: SECRET }];
+  const secrets = Object.entries(inputs).flatMap(([name, value]) =>
+    secret(pointerOf(name), { [name]: value }),
+  );
+  const inTags = secret(TAGS_POINTER, [...tags]);
+  const all = [...faults, ...forbidden, ...secrets, ...inputFaults(variables, inputs)];
+  const atFields = fields.flatMap(
+    ({ pointer }) => all.find((each) => each.pointer === pointer) ?? [],
+  );
+  return [...atFields, ...inTags];
 }
+
+const SECRET = 'looks like it holds a secret. Secrets are never stored, so it was not taken.';
 
 function refusedKey(value: JsonValue): string | undefined {
   try {
