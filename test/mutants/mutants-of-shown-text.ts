@@ -76,7 +76,7 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     116,
-    ['src/runs/cohort-selection.ts', '  kept(deps, asked as JsonObject, CHANGE);', ''],
+    ['src/runs/cohort-selection.ts', '  kept(deps, asked, CHANGE);', ''],
     ['test/runs/cohort-selection.test.ts', 'stored otherwise'],
   ],
   [
