@@ -167,19 +167,23 @@ async function inferLive(
     if (said > MODEL_OUTPUT_BYTES) tooLarge.abort(new HostError('model_output_too_large'));
     else live?.push(piece);
   };
+  const cutOff = (error: unknown): never => {
+    if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
+    if (tooLong.signal.aborted)
+      throw new HostError('model_unavailable', { reason: TOO_LONG }, error);
+    throw error;
+  };
   try {
     const response = await ports.models
       .get(request.provider)
-      .infer(request, { signal, onReasoning });
+      .infer(request, { signal, onReasoning })
+      .catch(cutOff);
     checkSize(response);
     const deltas = live && (await untilStored(() => live.close()));
     const reasoning = live?.text ?? ports.redactor.text(response.reasoning);
     return { response, reasoning, ...(deltas ? { deltas } : {}) };
   } catch (error) {
     await live?.abandon();
-    if (tooLarge.signal.aborted) throw new HostError('model_output_too_large', { runId }, error);
-    if (tooLong.signal.aborted)
-      throw new HostError('model_unavailable', { reason: TOO_LONG }, error);
     throw error;
   } finally {
     tooLong.clear();
