@@ -95,7 +95,7 @@ async function compose(options: HostOptions, started: Started): Promise<Host> {
   const joined = { processId, temporal, stores, build, watch };
   const runs = { ...joinLog(options, started, joined), options };
   const early = await startRoles(EARLY_ROLES, runs, started);
-  const inside = { ...early, ...(await loadAgentParts(options, early)) };
+  const inside = { ...early, ...(await loadAgentParts(options, started, early)) };
   const children = createChildren({ ...inside, logger, config: runSettings(options) });
   const cohorts = createCohortMembers({ ...inside, logger, config: runSettings(options) });
   const stopLimitMs = options.waits?.cohortStopMs;

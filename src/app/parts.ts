@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Connection, DataConverter } from '@temporalio/client';
-import { loadCatalog } from '../adapters/catalog/index.ts';
+import { loadCatalog, type LoadedCatalog } from '../adapters/catalog/index.ts';
 import { createModels, hasLiveModel } from '../adapters/models/index.ts';
 import { openStores } from '../adapters/postgres/index.ts';
 import { createEncryption, dataConverter, type CodecKeys } from '../adapters/temporal/codec.ts';
@@ -47,6 +47,7 @@ import type { ProcessBuild } from './build.ts';
 import type { Config } from './config.ts';
 import { withProgress, type Report } from './progress.ts';
 import type { Started } from './started.ts';
+import { storeAgain } from './stored-again.ts';
 
 /** Named limits of the orderly end of the parts, in ms; roles have their own. */
 export const STOP_LIMITS = { temporal: 20_000, database: 5_000, reads: 3_000, connection: 3_000 };
@@ -293,7 +294,8 @@ export interface AgentParts {
 /** `core`: where agents run as processes here, their tools are called through it. */
 export async function loadAgentParts(
   { config, logger, builtIn }: HostOptions,
-  { stores, core }: { readonly stores: Stores; readonly core?: Core },
+  started: Started,
+  { stores, log, core }: { readonly stores: Stores; readonly log: Log; readonly core?: Core },
 ): Promise<AgentParts> {
   const agentTools = createAgentTools({ registry: stores.agents, core });
   const agentRuns = createAgentRunTools(() => catalog);
@@ -309,7 +311,7 @@ export async function loadAgentParts(
       ...{ retentionDays: config.retentionDays, testSeams: config.testSeams },
     },
   });
-  const catalog: Catalog & { readonly scripts: ReadonlyMap<string, unknown> } = await loadCatalog({
+  const catalog: LoadedCatalog = await loadCatalog({
     fixturesDir: config.fixturesDir,
     agentsDir: config.agentsDir,
     builtIn: {
@@ -323,6 +325,8 @@ export async function loadAgentParts(
     testMode,
     logger,
   });
+  const storing = storeAgain({ catalog, log, logger });
+  started.add('catalog', STOP_LIMITS.database, storing);
   const models = createModels({
     scripts: {
       ...builtIn?.scripts,

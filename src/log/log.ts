@@ -80,6 +80,8 @@ export interface Log {
   /** What the first `length` entries of its log came of: for forks and bundles (recording.ts). */
   recording(run: RunRef, length: number, maxBytes?: number): Promise<Recording>;
   rebuildAll(): ReturnType<typeof rebuildAll>;
+  /** Calls when the database is back after it was away, and may have lost what it confirmed last; returns what ends it. */
+  onReconnect: Stores['log']['onReconnect'];
   /** Stops listening. */
   close(): void;
 }
@@ -122,6 +124,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     catchUp,
     fresh,
     head: (run) => stores.log.head(run),
+    onReconnect: (listener) => stores.log.onReconnect(listener),
     rows: (run, query) => readRows(stores.log, run, query),
     questions: (run, nodeId) => readQuestions(stores.log, run, nodeId),
     sequenceOf: (run, eventId) => stores.log.sequenceOf(run, eventId),

@@ -2,7 +2,13 @@
 // tried again while the database is away, bounded in memory: a registry that fails costs rows, never Core.
 import { codeOf, HostError } from '../rules/errors.ts';
 import { within } from '../system/time.ts';
-import type { AgentAuditEntry, AgentInstance, AgentRegistry, AgentTool } from '../ports/agents.ts';
+import type {
+  AgentAuditEntry,
+  AgentInstance,
+  AgentRegistry,
+  AgentTool,
+  DeclaredTools,
+} from '../ports/agents.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { AuditNote } from './parts.ts';
 import type { ProcessLimits } from './process/limits.ts';
@@ -34,6 +40,9 @@ export class RegistryWriter {
   readonly #options: RegistryWriterOptions;
   /** The newest of each agent holds. */
   readonly #tools = new Map<string, readonly AgentTool[]>();
+  /** What of them is written, and which agents are looked at again: a failover may have lost it. */
+  readonly #declared = new Map<string, DeclaredTools>();
+  readonly #unsure = new Set<string>();
   /** Rows to write, and from when on, in ms. */
   readonly #rows = new Map<string, number>();
   #audit: AgentAuditEntry[] = [];
@@ -50,7 +59,10 @@ export class RegistryWriter {
   }
 
   start(): void {
-    const all = () => this.#options.agentIds.forEach((agentId) => this.touch(agentId, 0));
+    const all = () => {
+      for (const agentId of this.#declared.keys()) this.#unsure.add(agentId);
+      this.#options.agentIds.forEach((agentId) => this.touch(agentId, 0));
+    };
     this.#renewal = setInterval(all, this.#options.limits.renewMs);
     all();
   }
@@ -133,6 +145,7 @@ export class RegistryWriter {
   /** Each part, and each agent in it, has its turn, whatever becomes of those before it. Returns what could not be written. */
   async #write(): Promise<readonly Fault[]> {
     const faults = [...(await this.#writeTools()), ...(await this.#writeRows())];
+    faults.push(...(await this.#keepTools()));
     await this.#writeAudit().catch((error: unknown) => faults.push({ error }));
     return faults;
   }
@@ -143,11 +156,22 @@ export class RegistryWriter {
       // After the others in the next round, if it fails.
       this.#tools.delete(agentId);
       try {
-        await within(CALL_MS, registry.saveTools(tenant, agentId, tools), late);
+        const version = await within(CALL_MS, registry.saveTools(tenant, agentId, tools), late);
+        this.#declared.set(agentId, { tools, version });
       } catch (error) {
         if (!this.#tools.has(agentId)) this.#tools.set(agentId, tools);
         throw error;
       }
+    });
+  }
+
+  /** Of those that declare something else now, that is written first. */
+  #keepTools(): Promise<Fault[]> {
+    const { registry, tenant } = this.#options;
+    const declared = [...this.#declared].filter(([agentId]) => this.#unsure.delete(agentId));
+    return ofEach(declared, async ([agentId, tools]) => {
+      if (this.#stopped || this.#tools.has(agentId)) return;
+      await within(CALL_MS, registry.keepTools(tenant, agentId, tools), late);
     });
   }
 

@@ -111,9 +111,17 @@ export interface AgentAuditEntry {
 }
 
 /** Tools, instances, audit and attach tokens of agents, shared by every process of the deployment. */
+/** What an agent declared, and the version that saveTools gave it: a later declaration has a higher one. */
+export interface DeclaredTools {
+  readonly tools: readonly AgentTool[];
+  readonly version: number;
+}
+
 export interface AgentRegistry {
-  /** Replaces the agent's tools: the last session that declared any holds. */
-  saveTools(tenant: string, agentId: string, tools: readonly AgentTool[]): Promise<void>;
+  /** Replaces the agent's tools: the last session that declared any holds. Returns the version of what it declared. */
+  saveTools(tenant: string, agentId: string, tools: readonly AgentTool[]): Promise<number>;
+  /** Puts a declaration back that the database has lost: where one of an older version, or none, stands. */
+  keepTools(tenant: string, agentId: string, declared: DeclaredTools): Promise<void>;
   tools(tenant: string, toolIds?: readonly string[]): Promise<readonly AgentTool[]>;
   /** Renews the lease of the instance's row, too. */
   saveInstance(instance: AgentInstance, leaseMs: number): Promise<void>;

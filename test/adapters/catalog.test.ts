@@ -161,6 +161,11 @@ describe('agents', () => {
 
   test('RFC 0003: a manifest is resolved, stored under its hash and pinned', async () => {
     const catalog = await load({ agentsDir: folder });
+    const before = [...stored];
+    stored.clear();
+    await catalog.store();
+    expect(before).toHaveLength(1);
+    expect([...stored]).toEqual(before);
     const agent = catalog.agent('default', CLERK);
     expect(lines).toEqual([`agent ${CLERK} is degraded`]);
     expect(agent).toMatchObject({

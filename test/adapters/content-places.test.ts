@@ -92,6 +92,7 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
   host_links: ids('link_hash', 'tenant_id'),
   host_sessions: ids('session_hash', 'tenant_id'),
   schema_migrations: ids('name', 'digest'),
+  agent_tool_sets: ids('tenant_id', 'agent_id'),
   agent_tools: { ...ids('tenant_id', 'tool_id', 'agent_id'), tool: 'host' },
   agent_instances: { ...ids('tenant_id', 'agent_id', 'instance_id'), instance: 'host' },
   agent_audit_heads: ids('tenant_id'),

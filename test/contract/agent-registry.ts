@@ -107,6 +107,27 @@ function toolCases(registry: GivenRegistry): void {
     expect(sets).toContainEqual(await registry().tools(tenant));
   });
 
+  // [I119]
+  it('a declaration that was lost is put back, one that was replaced is not', async () => {
+    const [tenant, agentId] = [newId('tenant'), newId('agent')];
+    const [first, second] = [[agentTool(agentId, 'old')], [agentTool(agentId, 'new')]];
+    const stored = () => registry().tools(tenant);
+    const before = await registry().saveTools(tenant, agentId, first);
+    const version = await registry().saveTools(tenant, agentId, second);
+    expect(version).toBeGreaterThan(before);
+    await registry().keepTools(tenant, agentId, { tools: first, version: before });
+    expect(await stored()).toEqual(second);
+    // As a Core whose later word the database has lost.
+    await registry().keepTools(tenant, agentId, { tools: first, version: version + 5 });
+    expect(await stored()).toEqual(first);
+    await registry().keepTools(tenant, agentId, { tools: second, version });
+    expect(await stored()).toEqual(first);
+    expect(await registry().saveTools(tenant, agentId, second)).toBeGreaterThan(version + 5);
+    const other = newId('agent');
+    await registry().keepTools(tenant, other, { tools: [agentTool(other, 'x')], version: 1 });
+    expect(await stored()).toHaveLength(2);
+  });
+
   it("architecture §10 a tenant's tools are its own", async () => {
     const [one, two, agentId] = [newId('tenant'), newId('tenant'), newId('agent')];
     await registry().saveTools(one, agentId, [agentTool(agentId, 'x', { description: 'one' })]);

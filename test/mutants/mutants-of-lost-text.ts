@@ -1,4 +1,4 @@
-// Mutants of what a failover of the database has lost of a log (architecture §3.6, I118): rows of mutants.ts.
+// Mutants of what a failover of the database has lost (architecture §3.6, §4.1, I118, I119): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const PLACES = 'src/log/places.ts';
@@ -95,5 +95,24 @@ export const OF_LOST_TEXT: readonly Row[] = [
     118,
     [RESTORE, 'else if (movedFrom !== undefined) await leaveFeed(tx, run, movedFrom);', ''],
     [LOST_TEXT_TEST, 'the feed gives them again'],
+  ],
+  [
+    119,
+    ['src/opensentience/registry-writer.ts', 'this.#unsure.add(agentId);', ';'],
+    ['test/opensentience/registry-writer.test.ts', 'puts back'],
+  ],
+  [
+    119,
+    [
+      'src/adapters/postgres/agent-registry.ts',
+      'if (await stands(db, { tenant, agentId }, version)) return;',
+      'if (version === 0) return;',
+    ],
+    [OF_STORES, `${PGLITE}one that was replaced is not`],
+  ],
+  [
+    119,
+    ['src/app/stored-again.ts', 'isWanted = true;\n        logger', 'logger'],
+    ['test/app/stored-again.test.ts', 'stored again'],
   ],
 ];

@@ -10,7 +10,7 @@ const ID = 'com.example.a';
 let stop: () => Promise<void> = async () => undefined;
 afterEach(() => stop());
 
-function given() {
+function given(renewMs = 60_000) {
   const registry = createMemoryRegistry();
   const warnings: string[] = [];
   let version = 0;
@@ -32,7 +32,7 @@ function given() {
       restarts: 0,
       metrics: [],
     }),
-    limits: { leaseMs: 60_000, renewMs: 60_000 },
+    limits: { leaseMs: 60_000, renewMs },
     logger: { ...quietLogger, warn: (line) => void warnings.push(line) },
   });
   stop = () => writer.stop();
@@ -66,6 +66,21 @@ describe('the registry of agents', () => {
       .toEqual(['new']);
     await expect.poll(() => registry.entries.map(({ kind }) => kind)).toEqual(['session.opened']);
   });
+  // [I119]
+  it('puts back the tools that the database has lost, and none that another Core has declared since', async () => {
+    const { writer, registry } = given(20);
+    const names = async () => (await registry.tools('default')).map(({ name }) => name);
+    writer.start();
+    writer.saveTools(ID, [tool('mine')]);
+    await expect.poll(names).toEqual(['mine']);
+    registry.lose(ID);
+    expect(await names()).toEqual([]);
+    await expect.poll(names).toEqual(['mine']);
+    await registry.saveTools('default', ID, [tool('newer')]);
+    const before = registry.saved.length;
+    await expect.poll(() => registry.saved.length).toBeGreaterThan(before + 3);
+    expect(await names()).toEqual(['newer']);
+  });
   // [I97]
   it('an agent whose tools are not taken keeps no lease, no tools of others and no audit waiting', async () => {
     const { writer, registry, warnings } = given();
@@ -73,6 +88,7 @@ describe('the registry of agents', () => {
     registry.saveTools = async (_tenant, agentId) => {
       if (agentId === 'com.example.bad') throw new Error('refused');
       saved.push(agentId);
+      return 1;
     };
     writer.saveTools('com.example.bad', [tool('one')]);
     writer.saveTools(ID, [tool('two')]);

@@ -43,17 +43,21 @@ export interface CatalogOptions {
 export interface LoadedCatalog extends Catalog {
   /** Scripts found beside manifests, by agentId: JSON as read, for the provider `scripted` to check. */
   readonly scripts: ReadonlyMap<string, unknown>;
+  /** Stores the manifests once more: what is there already stays. Throws what the content store throws. */
+  store(): Promise<void>;
 }
 
 /** What is loaded, and what was left out. */
 interface Loading extends CatalogOptions {
   readonly faults: CatalogFault[];
+  /** As they are stored. */
+  readonly manifests: Uint8Array[];
 }
 
 /** Loads once; folders are not watched. Throws what the content store throws, nothing for bad files. */
 export async function loadCatalog(given: CatalogOptions): Promise<LoadedCatalog> {
-  const options: Loading = { ...given, faults: [] };
-  const { builtIn, tenant, faults } = options;
+  const options: Loading = { ...given, faults: [], manifests: [] };
+  const { builtIn, tenant, faults, manifests, content } = options;
   const scripts = new Map<string, unknown>();
   const agents = new Map<string, CatalogAgent>();
   for (const agent of builtIn.agents)
@@ -70,7 +74,10 @@ export async function loadCatalog(given: CatalogOptions): Promise<LoadedCatalog>
     const id = addDefinition(definitions, json, { source, agents, options });
     if (id !== undefined) fixtures.push(id);
   }
-  return catalogOf({ tenant, definitions, agents, fixtures, scripts, faults });
+  const store = async (): Promise<void> => {
+    for (const bytes of manifests) await content.put({ tenant }, bytes);
+  };
+  return { ...catalogOf({ tenant, definitions, agents, fixtures, faults }), scripts, store };
 }
 
 function catalogOf(loaded: {
@@ -78,10 +85,9 @@ function catalogOf(loaded: {
   definitions: ReadonlyMap<string, WorkflowDefinition>;
   agents: ReadonlyMap<string, CatalogAgent>;
   fixtures: readonly string[];
-  scripts: ReadonlyMap<string, unknown>;
   faults: readonly CatalogFault[];
-}): LoadedCatalog {
-  const { tenant, definitions, fixtures, scripts } = loaded;
+}): Catalog {
+  const { tenant, definitions, fixtures } = loaded;
   const faults = loaded.faults.slice(0, KEPT_FAULTS);
   const more = loaded.faults.length - faults.length;
   const sorted = [...loaded.agents.values()].sort((a, b) =>
@@ -95,7 +101,6 @@ function catalogOf(loaded: {
     agents: (asking) => (asking === tenant ? sorted : []),
     faults: (asking) => (asking === tenant ? { faults, more } : { faults: [], more: 0 }),
     fixtures: () => fixtures,
-    scripts,
   };
 }
 
@@ -111,7 +116,7 @@ async function addAgent(
   origin: Origin,
 ): Promise<boolean> {
   const { options, source } = origin;
-  const { content, tenant, tools, logger, capabilities = new Set() } = options;
+  const { manifests, content, tenant, tools, logger, capabilities = new Set() } = options;
   const { manifest } = agent;
   const { agentId, modelClass, toolAllowlist = [], requiresCapabilities = [] } = manifest;
   const faults = agents.has(agentId)
@@ -129,10 +134,9 @@ async function addAgent(
     ...unboundMemory(manifest),
   ];
   if (degraded.length > 0) logger.warn(`agent ${agentId} is degraded`, { degraded });
-  const manifestHash = await content.put(
-    { tenant },
-    new TextEncoder().encode(canonicalJson(agent)),
-  );
+  const bytes = new TextEncoder().encode(canonicalJson(agent));
+  const manifestHash = await content.put({ tenant }, bytes);
+  manifests.push(bytes);
   const threshold = manifest.confidence?.defaultThreshold;
   const pinned = {
     ...{ agentId, manifestHash, modelClass, toolAllowlist },

@@ -10,7 +10,7 @@ import type {
   AgentTool,
 } from '../../ports/agents.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { agoMs, inMs, NOW_MS, type Db } from './db.ts';
+import { agoMs, inMs, NOW_MS, type Db, type Queries } from './db.ts';
 import { deleteExpired, deleteFree } from './free-rows.ts';
 import { damagedAt, parsedAt, timeAt } from './seals.ts';
 
@@ -66,25 +66,77 @@ function readable<Row, Value>(
   });
 }
 
-function toolMethods({ db, logger }: Parts): Pick<AgentRegistry, 'saveTools' | 'tools'> {
+interface AgentOf {
+  readonly tenant: string;
+  readonly agentId: string;
+}
+
+/** Two Cores may replace at once: without a lock their sets would mix. */
+async function lockTools(tx: Queries, { tenant, agentId }: AgentOf): Promise<void> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `agent-tools:${JSON.stringify([tenant, agentId])}`,
+  ]);
+}
+
+/** Whether a declaration of that version, or a later one, is there. */
+async function stands(
+  db: Queries,
+  { tenant, agentId }: AgentOf,
+  version: number,
+): Promise<boolean> {
+  const rows = await db.query(
+    'SELECT 1 FROM agent_tool_sets WHERE tenant_id = $1 AND agent_id = $2 AND version >= $3',
+    [tenant, agentId, version],
+  );
+  return rows.length > 0;
+}
+
+async function replaceTools(
+  tx: Queries,
+  { tenant, agentId }: AgentOf,
+  tools: readonly AgentTool[],
+): Promise<void> {
+  const records = tools.map((tool) => ({ tool_id: tool.toolId, tool: JSON.stringify(tool) }));
+  await tx.query('DELETE FROM agent_tools WHERE tenant_id = $1 AND agent_id = $2', [
+    tenant,
+    agentId,
+  ]);
+  await tx.query(
+    `INSERT INTO agent_tools (tenant_id, agent_id, tool_id, tool)
+     SELECT $1::text, $2::text, x.tool_id, x.tool
+     FROM json_to_recordset($3::text::json) AS x(tool_id text, tool text)`,
+    [tenant, agentId, JSON.stringify(records)],
+  );
+}
+
+function toolMethods({
+  db,
+  logger,
+}: Parts): Pick<AgentRegistry, 'saveTools' | 'keepTools' | 'tools'> {
   return {
-    async saveTools(tenant, agentId, tools) {
-      const records = tools.map((tool) => ({ tool_id: tool.toolId, tool: JSON.stringify(tool) }));
-      await db.transaction(async (tx) => {
-        // Two Cores may replace at once: without a lock their sets would mix.
-        await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-          `agent-tools:${JSON.stringify([tenant, agentId])}`,
-        ]);
-        await tx.query('DELETE FROM agent_tools WHERE tenant_id = $1 AND agent_id = $2', [
-          tenant,
-          agentId,
-        ]);
-        await tx.query(
-          `INSERT INTO agent_tools (tenant_id, agent_id, tool_id, tool)
-           SELECT $1::text, $2::text, x.tool_id, x.tool
-           FROM json_to_recordset($3::text::json) AS x(tool_id text, tool text)`,
-          [tenant, agentId, JSON.stringify(records)],
+    saveTools: (tenant, agentId, tools) =>
+      db.transaction(async (tx) => {
+        await lockTools(tx, { tenant, agentId });
+        const [{ version } = { version: 0 }] = await tx.query<{ version: number }>(
+          `INSERT INTO agent_tool_sets AS s (tenant_id, agent_id, version) VALUES ($1, $2, ${NOW_MS})
+           ON CONFLICT (tenant_id, agent_id) DO UPDATE SET version = greatest(s.version + 1, excluded.version)
+           RETURNING version`,
+          [tenant, agentId],
         );
+        await replaceTools(tx, { tenant, agentId }, tools);
+        return version;
+      }),
+    async keepTools(tenant, agentId, { tools, version }) {
+      if (await stands(db, { tenant, agentId }, version)) return;
+      await db.transaction(async (tx) => {
+        await lockTools(tx, { tenant, agentId });
+        if (await stands(tx, { tenant, agentId }, version)) return;
+        await tx.query(
+          `INSERT INTO agent_tool_sets (tenant_id, agent_id, version) VALUES ($1, $2, $3)
+           ON CONFLICT (tenant_id, agent_id) DO UPDATE SET version = excluded.version`,
+          [tenant, agentId, version],
+        );
+        await replaceTools(tx, { tenant, agentId }, tools);
       });
     },
     async tools(tenant, toolIds) {

@@ -4,7 +4,7 @@ import type {
   AgentAuditEntry,
   AgentInstance,
   AgentRegistry,
-  AgentTool,
+  DeclaredTools,
 } from '../../../src/ports/agents.ts';
 
 export interface MemoryRegistry extends AgentRegistry {
@@ -14,13 +14,15 @@ export interface MemoryRegistry extends AgentRegistry {
   readonly saved: AgentInstance[];
   /** Calls that write fail while it is true. */
   away: boolean;
+  /** What the agent declared is gone, as after a failover that lost it. */
+  lose(agentId: string): void;
 }
 
 const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
 
 /** `now`: the clock that tokens go by. */
 export function createMemoryRegistry(now: () => number = Date.now): MemoryRegistry {
-  const tools = new Map<string, readonly AgentTool[]>();
+  const tools = new Map<string, DeclaredTools>();
   const rows = new Map<string, { instance: AgentInstance; untilMs: number }>();
   const tokens = new Map<string, number>();
   const entries: AgentAuditEntry[] = [];
@@ -32,13 +34,24 @@ export function createMemoryRegistry(now: () => number = Date.now): MemoryRegist
     entries,
     saved,
     away: false,
+    lose(agentId) {
+      for (const key of tools.keys())
+        if ((JSON.parse(key) as string[])[1] === agentId) tools.delete(key);
+    },
     async saveTools(tenant, agentId, declared) {
       answer();
-      tools.set(keyOf(tenant, agentId), declared);
+      const version = (tools.get(keyOf(tenant, agentId))?.version ?? 0) + 1;
+      tools.set(keyOf(tenant, agentId), { tools: declared, version });
+      return version;
+    },
+    async keepTools(tenant, agentId, declared) {
+      answer();
+      const stored = tools.get(keyOf(tenant, agentId));
+      if (!stored || stored.version < declared.version) tools.set(keyOf(tenant, agentId), declared);
     },
     async tools(tenant, toolIds) {
-      const all = [...tools].flatMap(([key, list]) =>
-        (JSON.parse(key) as string[])[0] === tenant ? list : [],
+      const all = [...tools].flatMap(([key, declared]) =>
+        (JSON.parse(key) as string[])[0] === tenant ? declared.tools : [],
       );
       return all.filter(({ toolId }) => toolIds?.includes(toolId) ?? true);
     },

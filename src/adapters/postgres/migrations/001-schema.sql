@@ -574,6 +574,14 @@ CREATE TABLE agent_tools (
 );
 CREATE INDEX agent_tools_of_agent ON agent_tools (tenant_id, agent_id);
 
+-- The version of what the agent declared last, which tells a declaration that was lost from one that was replaced.
+CREATE TABLE agent_tool_sets (
+  tenant_id text NOT NULL,
+  agent_id text NOT NULL,
+  version bigint NOT NULL,
+  PRIMARY KEY (tenant_id, agent_id)
+);
+
 -- One agent in one Core; a row whose lease is over belongs to a Core that died.
 CREATE TABLE agent_instances (
   tenant_id text NOT NULL,
