@@ -13,16 +13,15 @@ import { Context } from '@temporalio/activity';
 import { ERRORS, HostError } from '../src/rules/errors.ts';
 import { eventIdOf } from '../src/rules/ids.ts';
 import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts';
-import { seriesOf } from '../src/rules/run-input.ts';
+import { INHERITED_EPOCH, seriesOf } from '../src/rules/run-input.ts';
 import { maskedAt } from '../src/rules/redaction.ts';
-import {
-  INHERITED_EPOCH,
-  type EarlierCall,
-  type EffectClaim,
-  type EffectIdentity,
-  type EffectRecall,
-  type LostEffect,
-  type HumanWord,
+import type {
+  EarlierCall,
+  EffectClaim,
+  EffectIdentity,
+  EffectRecall,
+  LostEffect,
+  HumanWord,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
 import { abortAfter, within } from '../src/system/time.ts';
@@ -180,7 +179,7 @@ function identityOf({ context, call }: CallToolInput): EffectIdentity {
 export function kinOf({
   header,
   runId,
-}: StepContext): Pick<EffectIdentity, 'rootRunId' | 'series'> {
+}: Pick<StepContext, 'header' | 'runId'>): Pick<EffectIdentity, 'rootRunId' | 'series'> {
   return { rootRunId: header.correlationId, series: seriesOf(header, runId) };
 }
 

@@ -27,6 +27,7 @@ import { renameChildren, shiftChildren } from './child-forks.ts';
 import { Comparison, namesBeside, performedBy } from './comparison.ts';
 import { endRun, type Run } from './context.ts';
 import { breakOff, stateApart, watchRecord, type Played } from './divergence.ts';
+import { dropWords } from './former-words.ts';
 import { restoredRunState, type RunState } from './frames.ts';
 import { failureOf, isUnreached } from './failures.ts';
 import { compareWith, emit, endJournal, noteLive } from './journal.ts';
@@ -226,6 +227,7 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   const laterMs = run.clock ? 0 : madeAtMs(of) - fromMs;
   shiftDeadlines(run.state, laterMs);
   shiftChildren(run, laterMs);
+  dropWords(run.state);
   if (mode === 'branch') {
     run.state.sourceLength = fromSeq;
     for (const frame of Object.values(run.state.frames)) frame.sourceLength = fromSeq;

@@ -56,6 +56,8 @@ export interface Resolution {
   readonly key: string;
   /** Of a conversation: all turns, the first and the last included. */
   readonly turnCount?: number;
+  /** A source was given it, and not the run that lives. */
+  readonly isRecorded?: true;
 }
 
 /** An interrupt from `node.suspended` until its frame has taken the resolution. */

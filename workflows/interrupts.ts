@@ -6,7 +6,7 @@ import { reasonOf } from '../src/rules/gate-actions.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
-import { principalOf, type Subject } from '../src/rules/subject.ts';
+import { principalOf } from '../src/rules/subject.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { actionIn, judgingOf, receivedAction, takeApproval } from './approvals.ts';
@@ -31,6 +31,8 @@ export interface InterruptRequest {
   readonly onRaised?: (open: Interrupt) => void;
   /** Why the answer is not needed any more, once it is not: the question is closed, and its wait fails with that. */
   readonly withdrawnBy?: () => NodeError | undefined;
+  /** `accept` has a call performed that may have been before: of a record it is taken only where tools go by that, too. */
+  readonly mayRepeat?: true;
 }
 
 /** How long the question stands. An agent's node has one time for all that it asks: decisions, calls, effects. */
@@ -190,7 +192,7 @@ function isToSeek({ state }: Run, { isSought }: Interrupt): boolean {
 /** Takes what people answered to the same question of the source. What nobody answered there stands: silence is no answer. */
 async function takeRecorded(
   visit: Visit,
-  { step, kind, data, resumeSchema }: InterruptRequest,
+  { step, kind, data, resumeSchema, mayRepeat }: InterruptRequest,
   open: Interrupt,
 ): Promise<void> {
   const { steps, state } = visit.run;
@@ -207,7 +209,8 @@ async function takeRecorded(
   // Some of them it may have been given before it left its source.
   for (const { value, resolvedBy } of answers.slice(open.heard)) {
     if (open.resolution) return;
-    if (!turnRefusal(open, value)) resolve(open, { value, resolvedBy, atMs });
+    if (mayRepeat && actionIn(value) === 'accept' && !state.overlay?.recordedTools) break;
+    if (!turnRefusal(open, value)) resolve(open, { value, resolvedBy, atMs, isRecorded: true });
   }
   if (open.resolution || answers.length === 0) return;
   const left = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
@@ -269,9 +272,7 @@ export function answersOf(value: JsonValue): JsonObject {
   );
 }
 
-interface Answered {
-  readonly value: JsonValue;
-  readonly resolvedBy: Subject;
+interface Answered extends Pick<Resolution, 'value' | 'resolvedBy' | 'isRecorded'> {
   readonly atMs: number;
 }
 
@@ -279,7 +280,8 @@ interface Answered {
  * Takes an answer: called by the Update's handler, synchronous. Returns whether it ended the wait; a vote that does
  * not complete the quorum leaves the interrupt open.
  */
-export function resolve(open: Interrupt, { value, resolvedBy, atMs }: Answered): boolean {
+export function resolve(open: Interrupt, answered: Answered): boolean {
+  const { value, resolvedBy, atMs, isRecorded } = answered;
   const { nodeId, interruptId, kind, conversation } = open;
   const principal = principalOf(resolvedBy);
   open.heard++;
@@ -310,6 +312,7 @@ export function resolve(open: Interrupt, { value, resolvedBy, atMs }: Answered):
   open.resolution = {
     ...{ value, resolvedBy, key },
     ...(turnCount === undefined ? {} : { turnCount }),
+    ...(isRecorded ? { isRecorded } : {}),
   };
   return true;
 }

@@ -11,6 +11,7 @@ import type { Batch } from '../src/rules/recording.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
 import { CancelledAfterResult, StepDropped } from './failures.ts';
 import { admitRecorded, emit } from './journal.ts';
+import { withoutWord } from './former-words.ts';
 import { withGrace } from './live-steps.ts';
 import { overlaid } from './overlay.ts';
 import { resultOf } from './recorded-outcomes.ts';
@@ -367,7 +368,8 @@ async function runRecorded<Name extends ActivityName>(
   const { isNeeded } = request;
   if (waits && isHeld()) await holdBack(player, run, { place, isHeld, isNeeded });
   // As one that was under way then.
-  if (player.sourcesLeft > sourcesLeft) return begin(player, live, { place, name, request });
+  const again = () => begin(player, live, { place, name, request: withoutWord(request) });
+  if (player.sourcesLeft > sourcesLeft) return again();
   if (player.isUnsealed(name, activityId)) return { deltas: 0 } as StepOutput<Name>;
   let isAgain = false;
   run.inFlight++;
@@ -386,7 +388,7 @@ async function runRecorded<Name extends ActivityName>(
     run.inFlight--;
     if (!isAgain) run.progress++;
   }
-  return begin(player, live, { place, name, request });
+  return again();
 }
 
 interface HeldBack {

@@ -369,9 +369,10 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   const { call } = placed;
   const { doubt } = call;
   const question = questionAbout(doubt);
-  const { value } = await ask(placed, {
+  const { value, isRecorded } = await ask(placed, {
     step: `${call.step}.doubt${call.rounds}`,
     kind: 'approval',
+    mayRepeat: true,
     // A doubt without a row in the ledger is about an earlier call: this one was not made.
     ...(doubt?.epoch === undefined ? { suspended: { callId: call.callId } } : {}),
     data: {
@@ -384,9 +385,10 @@ async function askAboutDoubt(placed: Placed): Promise<void> {
   });
   call.rounds++;
   call.doubt = undefined;
-  call.resolution = resolutionOf(value, doubt);
-  if (call.resolution.kind === 'skip' && !doubt?.rehearsed)
-    noteLeft(placed.work.visit.run, [call.toolId]);
+  const word = resolutionOf(value, doubt);
+  // It was said to another run: the call goes by what is known of it here.
+  call.resolution = word.kind === 'perform' && isRecorded ? undefined : word;
+  if (word.kind === 'skip' && !doubt?.rehearsed) noteLeft(placed.work.visit.run, [call.toolId]);
   await perform(placed);
 }
 

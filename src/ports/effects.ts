@@ -89,12 +89,6 @@ export type HumanWord =
 /** What a former claim left, for who will not perform it. */
 export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;
 
-/**
- * Epoch of an effect that was inherited: it was performed under another key than its own. Nobody can be asked by that, and
- * nothing is repeated by it without a human's word, whatever the tool is.
- */
-export const INHERITED_EPOCH = 0;
-
 /** What a call came to before a fork left its source, as the fork's log says. */
 export interface FormerEffect {
   /** Of the fork. */

@@ -51,6 +51,12 @@ export function seriesOf({ series }: Pick<RunHeader, 'series'>, runId: string): 
   return series ?? runId;
 }
 
+/**
+ * Epoch of an effect that a fork has of its source: it was performed under another key than its own. Nobody can be asked by
+ * that, and nothing is repeated by it without a human's word, whatever the tool is.
+ */
+export const INHERITED_EPOCH = 0;
+
 /** Of which run a run is a fork (replay.md). */
 export interface ForkOf {
   readonly sourceRunId: string;

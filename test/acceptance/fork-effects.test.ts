@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/rules/json.ts';
-import { agentNode, definition } from '../support/definitions.ts';
-import { startTestHost, type TestHost } from '../support/host.ts';
+import { agentNode, definition, edge, node } from '../support/definitions.ts';
+import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
+import { paced } from '../support/machine.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { PAY, payingTool } from '../support/paying-tool.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -26,28 +27,52 @@ const WORKFLOW = definition(
   { variables: [{ name: 'amount', type: 'number', defaultValue: 10 }] },
 );
 
-const paying = payingTool(5_000);
+const CLERK = 'local.effects.clerk';
+const JUDGE = 'local.effects.judge';
+/** Its agent pays; beside it, once somebody says so, another one judges. */
+const BESIDE = definition(
+  'paid-beside',
+  [
+    agentNode('pay', CLERK),
+    node('gate', 'core.approvalGate', { config: { title: 'Judge?' } }),
+    agentNode('judge', JUDGE),
+    node('end', 'core.noop'),
+  ],
+  [edge('gate', 'judge'), edge('pay', 'end'), edge('judge', 'end')],
+);
+const COHORTS = '/v1/host/openwop-temporal/cohorts';
+
+const agent = (
+  agentId: string,
+  asked: { readonly systemPrompt: string; readonly toolAllowlist: string[] },
+) => ({
+  manifest: { ...{ agentId, persona: 'Clerk', modelClass: 'general' as const }, ...asked },
+  ...{ packName: 'local.effects', packVersion: '1.0.0', systemPrompt: asked.systemPrompt },
+});
+
+const paying = payingTool(paced(30_000));
 let host: TestHost;
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'openwop-effects-'));
-  await writeDefinition(folder, WORKFLOW);
+  for (const workflow of [WORKFLOW, BESIDE]) await writeDefinition(folder, workflow);
   host = await startTestHost({
     fixturesDir: folder,
     builtIn: {
       tools: [paying.tool],
       agents: [
-        {
-          manifest: {
-            ...{ agentId: AGENT, persona: 'Payer', modelClass: 'general' },
-            ...{ systemPrompt: 'You pay.', toolAllowlist: [PAY] },
-          },
-          packName: 'local.effects',
-          packVersion: '1.0.0',
-          systemPrompt: 'You pay.',
-        },
+        agent(AGENT, { systemPrompt: 'You pay.', toolAllowlist: [PAY] }),
+        agent(CLERK, { systemPrompt: 'You pay.', toolAllowlist: [PAY] }),
+        agent(JUDGE, { systemPrompt: 'You judge.', toolAllowlist: [] }),
       ],
       scripts: {
+        [CLERK]: {
+          turns: [
+            { calls: [{ toolId: PAY, arguments: { amount: 10 } }] },
+            { final: { decision: { paid: true }, confidence: 1 } },
+          ],
+        },
+        [JUDGE]: { turns: [{ final: { decision: { fine: true }, confidence: 1 } }] },
         [AGENT]: {
           turns: [
             {
@@ -103,9 +128,9 @@ async function branch(sourceRunId: string, fromSeq: number, overlay: object): Pr
   return body.runId;
 }
 
-async function answer(runId: string, action: string): Promise<void> {
+async function answer(runId: string, action: string, nodeId = 'pay'): Promise<void> {
   const body = { resumeValue: { action } };
-  const { status } = await host.api(`/v1/runs/${runId}/interrupts/pay`, { body });
+  const { status } = await host.api(`/v1/runs/${runId}/interrupts/${nodeId}`, { body });
   expect(status).toBe(200);
 }
 
@@ -192,4 +217,130 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
     for (const open of [forked, runId])
       await host.api(`/v1/runs/${open}/cancel`, { body: {}, headers: {} });
   });
+});
+
+/** The connection of a payment broke, and a human had it made again. */
+async function answered(): Promise<{ runId: string; at: (type: string) => number }> {
+  paying.behave = () => Promise.reject(new Error('the connection broke'));
+  const runId = await host.startRun({ workflowId: WORKFLOW.id });
+  await host.waitFor(runId, asks);
+  paying.behave = async (amount) => ({ paid: amount });
+  await answer(runId, 'accept');
+  await host.waitFor(runId, ended);
+  const rows = await rowsOf(runId);
+  expect(paying.paid).toEqual([10, 10]);
+  paying.paid.length = 0;
+  return { runId, at: (type) => rows.findIndex((row) => row.type === type) };
+}
+
+describe('architecture §5: a word that a source was given permits nothing in its branch', () => {
+  // [I91]
+  it('a call that was under way by it is in doubt, and is asked about again', async () => {
+    const { runId, at } = await answered();
+    const forked = await branch(runId, at('agent.toolReturned'), {});
+    expect(await host.waitFor(forked, asks)).toMatchObject({
+      ...{ status: 'waiting-approval', interrupt: { artifactType: 'effect-in-doubt' } },
+    });
+    expect(paying.paid).toEqual([]);
+    await answer(forked, 'accept');
+    expect((await host.waitFor(forked, ended)).status).toBe('failed');
+    expect(paying.paid).toEqual([10]);
+    await checkInvariants(host, forked);
+  });
+
+  // [I91]
+  it('what people answered there does not have a call performed either, and their question stands', async () => {
+    const { runId, at } = await answered();
+    const forked = await branch(runId, at('interrupt.resolved'), { answers: 'recorded' });
+    expect((await host.waitFor(forked, asks)).status).toBe('waiting-approval');
+    expect(paying.paid).toEqual([]);
+    await answer(forked, 'accept');
+    expect((await host.waitFor(forked, ended)).status).toBe('failed');
+    expect(paying.paid).toEqual([10]);
+    await checkInvariants(host, forked);
+  });
+
+  // [I91]
+  it.each([
+    ['under way', 'agent.toolReturned', { tools: 'recorded' }],
+    ['under way', 'agent.toolReturned', { tools: 'recorded', answers: 'recorded' }],
+    ['asked about', 'interrupt.resolved', { tools: 'recorded', answers: 'recorded' }],
+  ] as const)(
+    'by recorded tools a call that was %s at %s comes to what it did there (%o)',
+    async (_how, type, overlay) => {
+      const { runId, at } = await answered();
+      const forked = await branch(runId, at(type), overlay);
+      expect((await host.waitFor(forked, ended)).status).toBe('failed');
+      expect(paying.paid).toEqual([]);
+      expect(await returnsOf(forked)).toMatchObject(
+        [10, 10].map((paid) => ({ status: 'ok', outcome: { paid } })),
+      );
+      await checkInvariants(host, forked);
+    },
+  );
+
+  /** Asks at both nodes: its payment is in doubt. */
+  async function begun(tag: string): Promise<string> {
+    paying.behave = () => Promise.reject(new Error('the connection broke'));
+    const runId = await host.startRun({ workflowId: BESIDE.id, tags: [tag] });
+    await has(runId, 'interrupt.requested', ['pay', 'gate']);
+    paying.paid.length = 0;
+    return runId;
+  }
+
+  async function has(runId: string, type: string, nodeIds: readonly string[]): Promise<void> {
+    await until(async () => {
+      await host.api(`/v1/runs/${runId}`);
+      const rows = await rowsOf(runId);
+      const isThere = (id: string) => rows.some((row) => row.type === type && row.nodeId === id);
+      return nodeIds.every(isThere);
+    }, `${type} of ${nodeIds.join()}`);
+  }
+
+  async function cohort(tag: string): Promise<JsonObject> {
+    const change = { agents: { [JUDGE]: { systemPrompt: 'You judge otherwise.' } } };
+    const made = await host.api<{ cohortId: string }>(COHORTS, {
+      body: { select: { tag }, change },
+    });
+    expect([made.status, made.body]).toMatchObject([201, {}]);
+    const path = `${COHORTS}/${made.body.cohortId}`;
+    let state: JsonObject = {};
+    await until(async () => {
+      state = (await host.api<JsonObject>(path)).body;
+      return state.state !== 'running';
+    }, 'the cohort ends');
+    return state;
+  }
+
+  // [I91]
+  it.each(['under way', 'asked about'])(
+    'a cohort performs nothing and asks nobody where a call beside was %s',
+    async (how) => {
+      const tag = how.replace(' ', '-');
+      const runId = await begun(tag);
+      if (how === 'under way') {
+        let pay = () => {};
+        const isAllowed = new Promise<void>((resolve) => (pay = resolve));
+        paying.behave = async (amount) => isAllowed.then(() => ({ paid: amount }));
+        await answer(runId, 'accept');
+        await until(() => paying.paid.length === 1, 'it is performed by the word');
+        await answer(runId, 'accept', 'gate');
+        await has(runId, 'node.completed', ['judge']);
+        pay();
+      } else {
+        paying.behave = async (amount) => ({ paid: amount });
+        await answer(runId, 'accept', 'gate');
+        await has(runId, 'node.completed', ['judge']);
+        await answer(runId, 'accept');
+      }
+      expect((await host.waitFor(runId, ended)).status).toBe('completed');
+      expect(paying.paid).toEqual([10]);
+      paying.behave = async (amount) => ({ paid: amount });
+      const { state, results } = await cohort(tag);
+      expect({ state, results }).toMatchObject({
+        ...{ state: 'completed', results: [{ sourceRunId: runId, outcome: 'same' }] },
+      });
+      expect(paying.paid).toEqual([10]);
+    },
+  );
 });

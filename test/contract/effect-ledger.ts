@@ -1,5 +1,6 @@
 // What every EffectLedger does (architecture §5): the whole state table, and its promise under concurrent claimers.
 import { describe, expect, it } from 'vitest';
+import { INHERITED_EPOCH } from '../../src/rules/run-input.ts';
 import type {
   EffectClaim,
   EffectIdentity,
@@ -240,18 +241,23 @@ export function effectLedgerContract(stores: GivenStores): void {
     });
 
     // [I99]
-    it.each(['no row', 'an inherited row'])(
-      'architecture §5 a word on the doubt of a fork’s source, where the fork has %s, holds for one claim',
-      async (has) => {
+    it.each([
+      ['no row', 1, ['perform', 'in-doubt', 'in-doubt']],
+      ['an inherited row', INHERITED_EPOCH, ['perform', 'in-doubt', 'in-doubt']],
+      // It was said to the source, and may be used up there.
+      ['an inherited row', 1, ['in-doubt', 'in-doubt', 'perform']],
+    ] as const)(
+      'architecture §5 a word where a fork has %s, about epoch %i, is about that doubt alone and holds for one claim',
+      async (has, epoch, kinds) => {
         const identity = identityOf(await startedRun(stores()));
         if (has === 'an inherited row')
           await ledger().inherit([{ identity, attempt: 0, state: 'in-doubt' }]);
-        for (const epoch of [1, 7]) {
-          const options = { idempotent: false, leaseMs: NO_LEASE_MS, force: { epoch } };
-          const claim = await ledger().claim(identity, 0, options);
-          expect(claim.kind).toBe(epoch === 1 ? 'perform' : 'in-doubt');
-          expect(await ledger().claim(identity, 0, options)).toMatchObject({ kind: 'in-doubt' });
-        }
+        const byWord = (of: number) =>
+          ledger().claim(identity, 0, {
+            ...{ idempotent: false, leaseMs: NO_LEASE_MS, force: { epoch: of } },
+          });
+        const claims = [await byWord(epoch), await byWord(epoch), await byWord(INHERITED_EPOCH)];
+        expect(claims.map(({ kind }) => kind)).toEqual(kinds);
       },
     );
 

@@ -24,17 +24,17 @@
 import { HostError } from '../../rules/errors.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
-import {
-  INHERITED_EPOCH,
-  type ClaimOptions,
-  type EffectClaim,
-  type EffectIdentity,
-  type EffectLedger,
-  type EffectRecall,
-  type EffectRow,
-  type EffectState,
-  type FormerEffect,
-  type HumanWord,
+import { INHERITED_EPOCH } from '../../rules/run-input.ts';
+import type {
+  ClaimOptions,
+  EffectClaim,
+  EffectIdentity,
+  EffectLedger,
+  EffectRecall,
+  EffectRow,
+  EffectState,
+  FormerEffect,
+  HumanWord,
 } from '../../ports/effects.ts';
 import type { SealedDb, Transaction } from './db.ts';
 
@@ -258,10 +258,9 @@ async function claimFound(
   return claimAgain(tx, found, { runId, attempt, idempotent, leaseMs, inDoubt, epoch });
 }
 
-/** What a fork inherits is its source's doubt: a word may name the epoch that it has there. */
+/** A word that a fork's source was given is none on what the fork has of it: that has an epoch of its own. */
 function isWordOn({ epoch }: Found, word: ClaimOptions['force']): boolean {
-  if (word === undefined || word === 'settles') return word !== undefined;
-  return word.epoch === epoch || (word.epoch !== undefined && epoch === INHERITED_EPOCH);
+  return word === 'settles' || (word !== undefined && word.epoch === epoch);
 }
 
 /** A claim by a word has a later epoch than the doubt that it is about, whatever the row's was: the word is used up. */
