@@ -1,6 +1,7 @@
 // What a fork's log says of effects that its source performed (architecture §5, §6). The fork's ledger knows them by then, so
 // that neither this attempt of the visit nor a later one repeats any of them silently.
-import { HostError } from '../src/rules/errors.ts';
+import { agentNamed } from '../src/rules/children.ts';
+import { codeOf, HostError } from '../src/rules/errors.ts';
 import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
 import { eventRow } from '../src/rules/events.ts';
 import { digestOf } from '../src/rules/ids.ts';
@@ -34,13 +35,16 @@ interface Call {
   readonly sideEffects: boolean;
 }
 
-/** Calls that are looked for within the first `length` rows of the fork's own log. */
+/** Whose calls they are. */
+type Caller = Pick<StepContext, 'tenant' | 'runId' | 'header'>;
+
+/** Calls that are looked for in what a fork's log has from its source. */
 interface Sought {
-  readonly context: StepContext;
-  readonly toolIds: ReadonlySet<string>;
-  readonly length: number;
-  /** The visit, up to this attempt, whose calls count whatever they came to. */
-  readonly here?: Pick<StepContext, 'nodeId' | 'visit' | 'attempt'>;
+  readonly context: Caller;
+  /** Absent: of all tools but agents, whose runs have calls of their own. */
+  readonly toolIds?: ReadonlySet<string>;
+  /** The visit, up to this attempt, whose calls count whatever they came to; or all visits. */
+  readonly here?: Pick<StepContext, 'nodeId' | 'visit' | 'attempt'> | 'everywhere';
   /** Those of all other visits and nodes count where they are in doubt. */
   readonly isOfWholeRun: boolean;
 }
@@ -48,7 +52,8 @@ interface Sought {
 /**
  * Notes for the ledger what this visit got of this tool within the first `length` rows of the fork's own log: done, done in
  * vain, or in doubt where a call has no answer of its own. Of this attempt those are begun again that a human had not let be
- * made yet, or that change nothing; and so is a doubtful one of a tool that nobody is asked about. Where calls of the tool were
+ * made yet, or that change nothing; and so is a doubtful one of a tool that nobody is asked about, and that the log does not
+ * say had effects. Where calls of the tool were
  * left (`hasLeftCalls`), those in doubt at other visits and nodes are noted, too.
  */
 export function inheritEffects(
@@ -58,7 +63,20 @@ export function inheritEffects(
 ): Promise<void> {
   const isOfWholeRun = hasLeftCalls ?? false;
   const toolIds = new Set([call.toolId]);
-  return inherit(ports, { context, toolIds, length, here: context, isOfWholeRun }, tool);
+  const rows = firstRows(ports, context, length);
+  return inherit(ports, { context, toolIds, here: context, isOfWholeRun }, { rows, tool });
+}
+
+/**
+ * Notes for the ledger what a fork of a child run has done, in vain or in doubt by its source's log: the runs that stand in its
+ * place later are told of that. A result that is not there any more is asked about.
+ */
+export function inheritAll(
+  ports: ActivityPorts,
+  context: Caller,
+  rows: AsyncIterable<LogRow>,
+): Promise<void> {
+  return inherit(ports, { context, here: 'everywhere', isOfWholeRun: true }, { rows });
 }
 
 /** Of a branch that starts child runs: what was left of these tools. The runs are of its family, and held against it. */
@@ -68,15 +86,19 @@ export async function inheritLeftCalls(
   { tools, length }: { readonly tools: readonly string[]; readonly length: number },
 ): Promise<void> {
   if (tools.length === 0) return;
-  await inherit(ports, { context, toolIds: new Set(tools), length, isOfWholeRun: true });
+  const rows = firstRows(ports, context, length);
+  await inherit(ports, { context, toolIds: new Set(tools), isOfWholeRun: true }, { rows });
 }
 
 /** `tool`: of the call that is made here. */
-async function inherit(ports: ActivityPorts, sought: Sought, tool?: Tool): Promise<void> {
+async function inherit(
+  ports: ActivityPorts,
+  sought: Sought,
+  { rows, tool }: { readonly rows: AsyncIterable<LogRow>; readonly tool?: Tool | undefined },
+): Promise<void> {
   const { context, here } = sought;
   const { tenant, runId } = context;
-  const isHere = (call: Call) => call.nodeId === here?.nodeId && call.visit === here.visit;
-  const { calls, answers, unsent } = await readCalls(firstRows(ports, sought), sought);
+  const { calls, answers, unsent } = await readCalls(rows, sought);
   // By identity: what a later attempt came to counts.
   const former = new Map<string, FormerEffect>();
   for (const call of calls) {
@@ -85,21 +107,28 @@ async function inherit(ports: ActivityPorts, sought: Sought, tool?: Tool): Promi
     const place = { tenant, runId, ...at, toolId, argsHash, occurrence };
     const identity = { ...place, ...kinOf(context) };
     const told = answers.get(callId);
-    const isBefore = here !== undefined && isHere(call) && attempt < here.attempt;
+    const isBefore = typeof here === 'object' && isIn(call, here) && attempt < here.attempt;
     const mayBeMade = (isBefore || sideEffects) && !unsent.has(callId);
     const isDoubt = told ? isLeft(told) && !unsent.has(callId) : mayBeMade;
     const name = canonicalJson([toolId, at.nodeId, at.visit, argsHash, occurrence]);
-    if (!isHere(call)) {
+    if (!isIn(call, here)) {
       // What came of others is of no interest here, but that nobody knows it.
       if (isDoubt) former.set(name, { identity, attempt, state: 'in-doubt' });
       else if (told) former.delete(name);
       continue;
     }
-    const state = isDoubt ? IN_DOUBT : told && (await stateOf(ports, context, told));
-    const isRepeatable = state?.state === 'in-doubt' && tool && !isAskedAbout(tool);
+    const state = isDoubt ? IN_DOUBT : told && (await stateOf(ports, sought, told));
+    // What the tool says now does not make harmless what it said had effects when it was called.
+    const isHarmless = !sideEffects && tool !== undefined && !isAskedAbout(tool);
+    const isRepeatable = state?.state === 'in-doubt' && isHarmless;
     if (state && !isRepeatable) former.set(name, { identity, attempt, ...state });
   }
   await ports.stores.effects.inherit([...former.values()]);
+}
+
+function isIn({ nodeId, visit }: Pick<Call, 'nodeId' | 'visit'>, here: Sought['here']): boolean {
+  if (typeof here !== 'object') return here === 'everywhere';
+  return nodeId === here.nodeId && visit === here.visit;
 }
 
 /** A human left it, whatever had come of it; one that was not made (`unsent`) has come to nothing. */
@@ -126,7 +155,8 @@ async function readCalls(
   let open: readonly OpenItem[] = [];
   for await (const row of rows) {
     const { nodeId } = row;
-    if (nodeId === undefined || (nodeId !== here?.nodeId && !isOfWholeRun)) continue;
+    const isOther = typeof here !== 'object' || nodeId !== here.nodeId;
+    if (nodeId === undefined || (isOther && !isOfWholeRun)) continue;
     const { part } = eventRow(row.type);
     if (part === undefined || !PARTS.has(part)) continue;
     const payload = JSON.parse(row.payload) as JsonObject;
@@ -138,9 +168,9 @@ async function readCalls(
       at.attempt = Number(payload.attempt);
       // Each visit begins with its first attempt.
       if (at.attempt === 0) at.visit++;
-    } else if (at.visit === here?.visit || isOfWholeRun) {
+    } else if (isOfWholeRun || isIn({ nodeId, visit: at.visit }, here)) {
       const toolId = payload.toolName as string;
-      if (!toolIds.has(toolId)) continue;
+      if (toolIds ? !toolIds.has(toolId) : agentNamed(toolId) !== undefined) continue;
       if (part === 'call') calls.push(callOf(payload, { toolId, nodeId, ...at }, calls));
       // What the code of the node states closes a call that has no answer.
       else if (!row.key.startsWith(`${row.type}|`)) answers.set(payload.callId as string, payload);
@@ -177,7 +207,8 @@ function callOf(
 /** The host writes them soon: service_unavailable until then. */
 async function* firstRows(
   { stores }: ActivityPorts,
-  { context: { tenant, runId }, length }: Sought,
+  { tenant, runId }: Caller,
+  length: number,
 ): AsyncGenerator<LogRow> {
   const run = stores.runs.ref(tenant, runId);
   for (let after = -1; after < length - 1;) {
@@ -193,12 +224,18 @@ async function* firstRows(
 
 async function stateOf(
   { stores: { content } }: ActivityPorts,
-  context: StepContext,
+  { context, here }: Sought,
   told: JsonObject,
 ): Promise<Pick<FormerEffect, 'state' | 'outcomeHash'> | undefined> {
   const { error, outcome = null } = told as { error?: JsonValue; outcome?: JsonValue };
-  if (!isJsonObject(error))
-    return { state: 'done', outcomeHash: await heldOutcome(content, context, outcome) };
+  if (!isJsonObject(error)) {
+    const held = await heldOutcome(content, context, outcome).catch((fault: unknown) => {
+      // Nobody may ever ask for it.
+      if (here === 'everywhere' && codeOf(fault) === 'content_missing') return undefined;
+      throw fault;
+    });
+    return held === undefined ? IN_DOUBT : { state: 'done', outcomeHash: held };
+  }
   if (!HAPPENED.has(error.code as string)) return undefined;
   return { state: 'done-without-result', outcomeHash: await writeJson(content, context, error) };
 }

@@ -17,6 +17,7 @@ import type { ForkOf } from '../src/rules/run-input.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import type { ForkChildrenInput, ReadRecordingInput } from './contract.ts';
 import { Brief } from '../src/system/recent.ts';
+import { inheritAll } from './former-effects.ts';
 import { beating } from './heartbeat.ts';
 import type { ActivityPorts } from './ports.ts';
 
@@ -68,7 +69,7 @@ function begunBy(startedBy: CausedBy, entry: RecordedEntry): RecordedEntry {
 
 /** Before the fork reads anything: what it cannot have with it, it does not begin without. */
 export async function forkChildren(
-  ports: Ports & Pick<ActivityPorts, 'children'>,
+  ports: ActivityPorts,
   { tenant, runId, fork }: ForkChildrenInput,
 ): Promise<StepResult<null>> {
   const { stores, children } = ports;
@@ -79,7 +80,11 @@ export async function forkChildren(
       batches: wholeBatches(pages.flatMap(({ batches }) => batches)),
       entries: pages.flatMap(({ entries }) => entries),
     };
-    await children.fork(stores.runs.ref(tenant, runId), recording, cancellationSignal);
+    await children.fork(stores.runs.ref(tenant, runId), recording, {
+      signal: cancellationSignal,
+      noteEffects: ({ runId: childRunId, input: { header } }, rows) =>
+        inheritAll(ports, { tenant, runId: childRunId, header }, rows),
+    });
     return { output: null, events: [] };
   });
 }

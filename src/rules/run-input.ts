@@ -81,6 +81,8 @@ export interface ForkOf {
   readonly build?: ForkBuild;
   /** Its source has child runs, which are forked with it before it reads its record. */
   readonly hasChildren?: true;
+  /** Of a child run of a branch, and of what is below it: runs that live may stand in its place later. */
+  readonly isBelowBranch?: true;
   /** A replay that leaves nothing of the record out and has nothing behind it: what is played is held against it, and that is all. */
   readonly isWhole?: true;
 }

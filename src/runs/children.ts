@@ -16,7 +16,7 @@ import { cancelRun } from './cancel.ts';
 import { BY_RUN, freshLog, staleness } from './child-ends.ts';
 import { breached, childInputFor, type Refused } from './child-input.ts';
 import type { ChildrenDeps } from './deps.ts';
-import { forkChildren } from './fork-children.ts';
+import { forkChildren, type Forked } from './fork-children.ts';
 import { recordedChildren, type RecordedBatch } from './recorded-children.ts';
 import { startNew, startRun } from './start.ts';
 
@@ -43,7 +43,11 @@ export interface Children {
   ): Promise<'open' | 'ended' | 'none'>;
   keepTime(request: BelowRequest): Promise<Below>;
   /** Of a fork: those that its source had, as its `recording` tells. */
-  fork(parent: RunRef, recording: Recording, signal?: AbortSignal): Promise<void>;
+  fork(
+    parent: RunRef,
+    recording: Recording,
+    more?: Pick<Forked, 'signal' | 'noteEffects'>,
+  ): Promise<void>;
 }
 
 export function createChildren(deps: ChildrenDeps): Children {
@@ -55,8 +59,8 @@ export function createChildren(deps: ChildrenDeps): Children {
     recordedEnd: (parent, childRunId) => endOfChild(deps, { parent, isTaken: false }, childRunId),
     cancel: (parent, child) => cancelChild(deps, parent, child),
     keepTime: (request) => keepTimeBelow(deps, request),
-    fork: async (parent, recording, signal) =>
-      forkChildren(deps, await rowOf(deps, parent), { recording, signal }),
+    fork: async (parent, recording, more) =>
+      forkChildren(deps, await rowOf(deps, parent), { recording, ...more }),
   };
 }
 

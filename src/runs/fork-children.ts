@@ -7,6 +7,7 @@ import { childForkOf, leavingOf, namesOf, type Leaving } from '../rules/fork-tre
 import { childRunIdOf } from '../rules/ids.ts';
 import type { Recording } from '../rules/recording.ts';
 import { madeAtMs, type ForkOf, type RunHeader, type RunInput } from '../rules/run-input.ts';
+import type { LogRow } from '../ports/log.ts';
 import type { NewRun, RunRef, RunRow } from '../ports/runs.ts';
 import { freshLog, staleness } from './child-ends.ts';
 import { seriesIn } from './child-input.ts';
@@ -15,8 +16,17 @@ import { forkedAs, rowsOf } from './fork.ts';
 import { holdSources } from './fork-sources.ts';
 import { startNew, startRun } from './start.ts';
 
+/** Notes what a fork of a child run has of its source's effects, before it begins: that source's `rows` which it goes by. */
+export type NoteEffects = (child: NewRun, rows: AsyncIterable<LogRow>) => Promise<void>;
+
 /** Children of one run that are read at once. */
 const PAGE = 100;
+
+export interface Forked {
+  readonly recording: Recording;
+  readonly signal?: AbortSignal | undefined;
+  readonly noteEffects?: NoteEffects | undefined;
+}
 
 /**
  * `recording`: of the source, as far as it is forked. Throws run_not_found, service_unavailable, capability_not_provided (a
@@ -25,10 +35,7 @@ const PAGE = 100;
 export async function forkChildren(
   deps: ChildrenDeps,
   parent: RunRow,
-  {
-    recording,
-    signal,
-  }: { readonly recording: Recording; readonly signal?: AbortSignal | undefined },
+  { recording, signal, noteEffects }: Forked,
 ): Promise<void> {
   const { fork } = parent.input;
   if (!fork) throw new HostError('internal_error', { reason: 'The run is no fork.' });
@@ -55,10 +62,22 @@ export async function forkChildren(
     signal?.throwIfAborted();
     await hold(deps, child, run);
   }
-  for (const { run } of planned) {
+  for (const { source: child, run } of planned) {
     signal?.throwIfAborted();
-    await accept(deps, run);
+    await accept(deps, run, async () => {
+      if (run.input.fork?.isBelowBranch) await noteEffects?.(run, ownRows(deps, child, run));
+    });
   }
+}
+
+/** Of the source's log, what the fork has of it. */
+async function* ownRows(
+  { log }: ChildrenDeps,
+  source: RunRow,
+  { input: { fork } }: NewRun,
+): AsyncGenerator<LogRow> {
+  const limit = fork?.fromSeq ?? 0;
+  if (limit > 0) for await (const rows of log.rows(source, { limit })) yield* rows;
 }
 
 async function* childrenOf({ stores }: ChildrenDeps, source: RunRef): AsyncGenerator<RunRow> {
@@ -118,11 +137,17 @@ async function childFork(
         // By which build its own source went is another question.
         ...(build ? { build: { buildId: build.buildId } } : {}),
         ...(below.length > 0 ? { hasChildren: true } : {}),
+        ...(isBelowBranch(parent.input.fork) ? { isBelowBranch: true } : {}),
       },
     },
     // Who reads a family finds a parent before its children.
     createdAtMs: Math.max(forkedAtMs, parent.createdAtMs + 1),
   };
+}
+
+/** Nothing is performed below a replay. */
+function isBelowBranch({ mode, isBelowBranch: isBelow }: ForkOf): boolean {
+  return mode === 'branch' || isBelow === true;
 }
 
 /** Its calls and its children get what they got in its source, and nothing is performed: an open child would. */
@@ -166,13 +191,22 @@ async function hold(deps: ChildrenDeps, source: RunRow, run: NewRun): Promise<vo
   });
 }
 
-async function accept(deps: ChildrenDeps, child: NewRun): Promise<void> {
+/** `onAccepted` is called before it is started. */
+async function accept(
+  deps: ChildrenDeps,
+  child: NewRun,
+  onAccepted: () => Promise<void>,
+): Promise<void> {
   const { families, runs } = deps.stores;
   const known = await runs.find(child.tenant, child.runId);
-  if (known) return void (await startRun(deps, known));
+  if (known) {
+    await onAccepted();
+    return void (await startRun(deps, known));
+  }
   const row = await families.acceptChild(child, MAX_DESCENDANTS);
   if (row === 'parent-ended') throw new HostError('run_state_conflict');
   if (row === 'full')
     throw new HostError('child_limit_exceeded', { kind: 'child-runs', limit: MAX_DESCENDANTS });
+  await onAccepted();
   await startNew(deps, row);
 }

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/rules/json.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { agentNode, definition, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -88,7 +88,36 @@ async function toEnd(workflowId: string) {
   expect(children).toHaveLength(2);
   for (const child of children) await host.waitFor(child, ended);
   await checkInvariants(host, [runId, ...children]);
-  return { status, children };
+  return { runId, status, children };
+}
+
+/** A branch that leaves when the node of its source has failed once, and its child has ended. */
+async function branchAtRetry(sourceRunId: string) {
+  const rows = await rowsOf(sourceRunId);
+  const fromSeq = rows.findIndex(({ type }) => type === 'node.retried') + 1;
+  const made = await host.api<{ runId: string }>(`/v1/runs/${sourceRunId}:fork`, {
+    body: { mode: 'branch', fromSeq, runOptionsOverlay: {} },
+  });
+  expect([made.status, made.body]).toMatchObject([201, {}]);
+  const { runId } = made.body;
+  const { status } = await host.waitFor(runId, ended);
+  const [, again = ''] = await childrenOf(runId);
+  await host.waitFor(again, ended);
+  await checkInvariants(host, [runId, again]);
+  return { status, children: await childrenOf(runId) };
+}
+
+/** A payment that is made, and whose call ends with its node's time. */
+const isCut = (_amount: JsonValue, signal: AbortSignal) =>
+  new Promise<JsonValue>((_, reject) =>
+    signal.addEventListener('abort', () => reject(new Error('aborted'))),
+  );
+
+async function askedBy(runId: string): Promise<JsonObject[]> {
+  const rows = await rowsOf(runId);
+  return rows
+    .filter(({ type }) => type === 'interrupt.requested')
+    .map(({ payload }) => JSON.parse(payload) as JsonObject);
 }
 
 describe('a child run that a later attempt starts in the place of another', () => {
@@ -106,16 +135,28 @@ describe('a child run that a later attempt starts in the place of another', () =
   });
 
   it('[I99] asks where that one was cut off while it paid', async () => {
-    paying.behave = (_amount, signal) =>
-      new Promise((_, reject) =>
-        signal.addEventListener('abort', () => reject(new Error('aborted'))),
-      );
+    paying.behave = isCut;
     const { status, children } = await toEnd(CUT.id);
     expect([status, paying.paid]).toEqual(['failed', [10]]);
     const [, again = ''] = children;
-    const asked = (await rowsOf(again)).filter(({ type }) => type === 'interrupt.requested');
-    expect(asked.map(({ payload }) => JSON.parse(payload) as JsonObject)).toMatchObject([
-      { data: { artifactType: 'effect-in-doubt' } },
-    ]);
+    expect(await askedBy(again)).toMatchObject([{ data: { artifactType: 'effect-in-doubt' } }]);
+  });
+
+  it('[I91] is told the same in a branch that has only the log of that one', async () => {
+    paying.behave = async () => ({ receipt: paying.paid.length });
+    const { runId } = await toEnd(ASKED_TWICE.id);
+    const { status, children } = await branchAtRetry(runId);
+    expect([status, paying.paid]).toEqual(['failed', [10]]);
+    const [, again = ''] = children;
+    expect((await rowsOf(again)).map(({ type }) => type)).toContain('agent.toolReturned');
+  });
+
+  it('[I91] asks in a branch that has only the log of one that was cut off', async () => {
+    paying.behave = isCut;
+    const { runId } = await toEnd(CUT.id);
+    const { children } = await branchAtRetry(runId);
+    expect(paying.paid).toEqual([10]);
+    const [, again = ''] = children;
+    expect(await askedBy(again)).toMatchObject([{ data: { artifactType: 'effect-in-doubt' } }]);
   });
 });

@@ -2,6 +2,7 @@
 // happened is not performed again, and one that did not is.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CallToolInput } from '../../activities/contract.ts';
+import { inheritAll } from '../../activities/former-effects.ts';
 import { shownValue } from '../../activities/shown-value.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { ChildRequest } from '../../src/rules/children.ts';
@@ -120,6 +121,7 @@ async function callAgain(
 }
 
 const rigOf = (more: Partial<Tool> = {}) => createRig(stores, { tools: [tool(more)] });
+const READS = { idempotent: true, safetyTier: 'read' } as const;
 const RETURNED = { kind: 'returned', status: 'ok' };
 const error = (code: string) => ({ status: 'error', error: { code, message: 'no' } });
 
@@ -159,11 +161,13 @@ describe('architecture §5: of a later attempt of a branch', () => {
     expect(performed).toBe(count);
   });
 
+  // [I91]
   test.each([
-    ['an idempotent tool that writes', { idempotent: true }, { kind: 'in-doubt' }, 0],
-    ['one that reads', { idempotent: true, safetyTier: 'read' }, RETURNED, 1],
-  ] as const)('in doubt, %s', async (_what, more, output, count) => {
-    expect(await callIn(await rigOf(more), {}, 1)).toMatchObject(output);
+    ['an idempotent tool that writes', { idempotent: true }, {}, { kind: 'in-doubt' }, 0],
+    ['one that reads', READS, {}, RETURNED, 1],
+    ['one that reads now, and wrote then', READS, { sideEffects: true }, { kind: 'in-doubt' }, 0],
+  ] as const)('in doubt, %s', async (_what, more, says, output, count) => {
+    expect(await callIn(await rigOf(more), { says }, 1)).toMatchObject(output);
     expect(performed).toBe(count);
   });
 
@@ -246,6 +250,39 @@ describe('architecture §5: of a later attempt of a branch', () => {
         identity: { nodeId: 'n', visit: 1, toolId, occurrence: 0 },
       })),
     );
+  });
+
+  // [I91]
+  test('a fork of a child run notes what its source’s log has, for those that come in its place', async () => {
+    const source = await rigOf();
+    const absent = { contentRef: `sha256:${'0'.repeat(64)}`, bytes: 40_000, preview: '{' };
+    const says = { sideEffects: true };
+    const calls: (Prefix & { readonly toolId: string })[] = [
+      { toolId: 'a:done', answer: { outcome: { paid: 1 }, status: 'ok' } },
+      { toolId: 'b:in-vain', answer: error('tool_invalid_output') },
+      { toolId: 'c:cut-off', says },
+      { toolId: 'd:left', says, answer: error('effect_skipped') },
+      { toolId: 'e:gone', says, answer: { outcome: absent, status: 'ok' } },
+      { toolId: 'f:harmless' },
+      { toolId: 'g:not-happened', says, answer: error('tool_failed') },
+      { toolId: 'agent:other', answer: { outcome: 1, status: 'ok' } },
+    ];
+    for (const [place, call] of calls.entries()) await logWith(source, { ...call, place });
+    const { ports, runId, context } = await rigOf();
+    const header = { ...context.header, series: 'the-series' };
+    const rows = await stores.log.read(runRef(source.runId), { after: -1, limit: 100 });
+    async function* all() {
+      yield* rows;
+    }
+    await inheritAll(ports, { tenant: context.tenant, runId, header }, all());
+    const noted = await stores.effects.ofRun(runRef(runId));
+    expect(
+      noted.map(({ identity, state }) => [identity.toolId, identity.series, state]).toSorted(),
+    ).toEqual([
+      ['a:done', 'the-series', 'done'],
+      ['b:in-vain', 'the-series', 'done-without-result'],
+      ...['c:cut-off', 'd:left', 'e:gone'].map((toolId) => [toolId, 'the-series', 'in-doubt']),
+    ]);
   });
 
   // [I91]

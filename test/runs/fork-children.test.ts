@@ -84,6 +84,29 @@ describe('a child of a fork', () => {
     });
   });
 
+  // [I91]
+  it.each([
+    ['branch', ['one', 'terminal']],
+    ['replay', undefined],
+  ] as const)(
+    'notes what its source performed before it starts, where runs may come in its place (%s)',
+    async (mode, expected) => {
+      const { source, child } = await familyOf();
+      for (const run of [child, source]) await end(stores, run);
+      const fork = await forked(source, mode);
+      const noted: { keys: string[]; temporalRunId: string | undefined }[] = [];
+      await children().fork(fork, RECORDING, {
+        noteEffects: async ({ tenant, runId }, rows) => {
+          const keys: string[] = [];
+          for await (const { key } of rows) keys.push(key);
+          const row = await stores.runs.find(tenant, runId);
+          noted.push({ keys, temporalRunId: row?.temporalRunId });
+        },
+      });
+      expect(noted).toEqual(expected ? [{ keys: expected, temporalRunId: undefined }] : []);
+    },
+  );
+
   // [I70]
   it('holds its source, and what that needs, also once the fork that it is a child of has ended', async () => {
     const { source, child } = await familyOf();
