@@ -8,6 +8,9 @@ const OF_CHAINS = [
   'nodes without steps, one after the other',
 ] as const;
 const NEAR_LIMIT = [SEGMENTS, 'once the history comes near the limit'] as const;
+const WORDS = 'workflows/former-words.ts';
+const OF_WORDS = 'test/workflows/former-words.test.ts';
+const OF_EFFECTS = 'test/acceptance/fork-effects.test.ts';
 const OF_RECORDS = [OFFLINE, 'a record that is played states'] as const;
 
 export const OF_FORKS: readonly Row[] = [
@@ -50,17 +53,62 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    [
-      'activities/former-effects.ts',
-      '(nodeId !== here?.nodeId && !isOfWholeRun)',
-      'nodeId !== here?.nodeId',
-    ],
+    ['activities/former-effects.ts', '(isOther && !isOfWholeRun)', 'isOther'],
     ['test/activities/former-effects.test.ts', 'for the sake of one'],
   ],
   [
     91,
     ['activities/child-runs.ts', 'if (length !== undefined)', 'if (false)'],
     ['test/activities/former-effects.test.ts', 'is noted for it'],
+  ],
+  [
+    91,
+    ['activities/former-effects.ts', '!sideEffects && tool', '!answers.has(callId) && tool'],
+    ['test/activities/former-effects.test.ts', 'one that reads now, and wrote then'],
+  ],
+  [
+    91,
+    ['activities/former-effects.ts', "return here === 'everywhere';", 'return false;'],
+    ['test/activities/former-effects.test.ts', 'for those that come in its place'],
+  ],
+  [
+    91,
+    ['src/runs/fork-children.ts', '  await onAccepted();\n  await startNew(', '  await startNew('],
+    ['test/runs/fork-children.test.ts', 'notes what its source performed before it starts'],
+  ],
+  [
+    91,
+    ['activities/recording.ts', 'inheritAll(ports,', 'void (ports,'],
+    ['test/acceptance/child-effects.test.ts', 'has only the log of that one'],
+  ],
+  [
+    91,
+    [WORDS, "if (call.resolution?.kind === 'perform') call.resolution = undefined;", ''],
+    [OF_WORDS, 'a frame keeps none that performs'],
+  ],
+  [
+    91,
+    [WORDS, '{ ...open.resolution, isRecorded: true }', 'open.resolution'],
+    [OF_WORDS, 'that its frame has not taken yet'],
+  ],
+  [
+    91,
+    ['workflows/recorded-steps.ts', 'request: withoutWord(request) }', 'request }'],
+    [OF_EFFECTS, 'a call that was under way by it'],
+  ],
+  [
+    91,
+    ['workflows/tool-calls.ts', "word.kind === 'perform' && isRecorded ? undefined : word", 'word'],
+    [OF_EFFECTS, 'was asked about at'],
+  ],
+  [
+    91,
+    [
+      'workflows/interrupts.ts',
+      "if (mayRepeat && actionIn(value) === 'accept'",
+      "if (mayRepeat && actionIn(value) === ''",
+    ],
+    [OF_EFFECTS, 'does not have a call performed either'],
   ],
   [
     92,

@@ -77,6 +77,11 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     [OF_RUNS, 'keeps the order of the record'],
   ],
   [
+    99,
+    [LEDGER, 'word.epoch === epoch)', '(word.epoch === epoch || epoch === INHERITED_EPOCH))'],
+    [OF_STORES, 'is about that doubt alone'],
+  ],
+  [
     98,
     [
       'src/adapters/postgres/effect-ledger.ts',
