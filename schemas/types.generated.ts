@@ -993,7 +993,7 @@ export interface OpensentienceAgent {
       [k: string]: string;
     };
     /**
-     * Names of Core's variables that the agent gets. Absent: PATH, HOME, LANG, TMPDIR.
+     * Names of Core's variables that the agent gets besides PATH, HOME, LANG and TMPDIR.
      *
      * @maxItems 256
      */

@@ -9,7 +9,7 @@ import { recordProcess, signalGroup, type ProcessRecord } from '../../system/pro
 
 /** The agent's own id, for programs that serve several. */
 const AGENT_ID_VARIABLE = 'OPENSENTIENCE_AGENT_ID';
-/** Variables of Core that an agent gets where its manifest names none: no key, no address, no password is among them. */
+/** Variables of Core that each agent gets besides those that its manifest names: no key, no address, no password. */
 const INHERITED_VARIABLES: readonly string[] = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
 /** How long the output of an ended process is still read, in ms. */
 const OUTPUT_LINGER_MS = 1_000;
@@ -91,7 +91,8 @@ function startChild(options: LaunchOptions): ChildProcess | Exit {
 /** Nothing of Core's environment but what is named: Core's may hold keys. */
 function childEnvironment(options: Omit<LaunchOptions, 'output'>): Record<string, string> {
   const { id, launch } = options.agent.manifest;
-  const inherited = (launch?.inheritEnv ?? INHERITED_VARIABLES).flatMap((name) => {
+  const names = [...INHERITED_VARIABLES, ...(launch?.inheritEnv ?? [])];
+  const inherited = names.flatMap((name) => {
     const value = options.environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });

@@ -92,20 +92,20 @@ describe('seed 004 §5.2: how an agent is started', () => {
     });
     expect(said.argv.join()).not.toContain('[token]');
   });
-  it('the manifest names what it inherits instead, and adds', async () => {
+  it('the manifest names what it inherits besides, adds, and has the last word', async () => {
     const launchPart = {
       command: process.execPath,
       args: ['script.mjs'],
       inheritEnv: ['OPENWOP_API_KEY', 'NOT_THERE'],
-      env: { MODE: 'x' },
+      env: { MODE: 'x', HOME: '/of/its/own' },
     };
-    const script = `console.log(Object.keys(process.env).sort().join())`;
+    const script = `console.log(process.env.HOME, Object.keys(process.env).sort().join())`;
     const { launched, log } = launch({ launch: launchPart }, script);
     await ended(launched);
     await expect
       .poll(log)
       .toContain(
-        'MODE,OPENSENTIENCE_AGENT_ID,OPENSENTIENCE_SESSION_TOKEN,OPENSENTIENCE_SOCKET,OPENWOP_API_KEY,TSX_DISABLE_CACHE',
+        '/of/its/own HOME,MODE,OPENSENTIENCE_AGENT_ID,OPENSENTIENCE_SESSION_TOKEN,OPENSENTIENCE_SOCKET,OPENWOP_API_KEY,PATH,TSX_DISABLE_CACHE',
       );
   });
   it.runIf(linux)('the token is in no argument list', async () => {

@@ -42,12 +42,15 @@ export interface LaunchedExample {
   readonly exited: Promise<[number | null, string | null]>;
 }
 
-/** With the environment that the manifest names, and nothing else but `env`. */
+/** As Core starts it (src/opensentience/process/launch.ts). */
+const ALWAYS_INHERITED = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
+
+/** With the environment that its manifest gives it, and nothing else but `env`. */
 export function launchExample(name: ExampleName, env: Record<string, string>): LaunchedExample {
   const cwd = exampleFolder(name);
   const text = readFileSync(`${cwd}opensentience.agent.json`, 'utf8');
   const { id, launch } = JSON.parse(text) as Manifest;
-  const inherited = launch.inheritEnv.flatMap((one) =>
+  const inherited = [...ALWAYS_INHERITED, ...launch.inheritEnv].flatMap((one) =>
     process.env[one] === undefined ? [] : [[one, process.env[one]] as const],
   );
   const all = { ...Object.fromEntries(inherited), ...env };
