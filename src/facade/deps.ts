@@ -92,7 +92,7 @@ export interface FacadeDeps {
   readonly deployments: Deployments;
   readonly log: RunLog;
   readonly catalog: Catalog;
-  readonly models: Pick<Models, 'providers' | 'choose' | 'isLive'>;
+  readonly models: Pick<Models, 'providers' | 'untaken' | 'choose' | 'isLive'>;
   readonly tools: Pick<Tools, 'list'>;
   /** Takes known secrets out of what enters history (architecture §2.6). */
   readonly redactor: Pick<Redactor, 'json' | 'text'>;

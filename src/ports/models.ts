@@ -54,7 +54,12 @@ export interface ModelResponse {
   readonly model: string;
 }
 
+/** Keys of `configurable` that go with each call of a model. */
+export type ModelOption = 'temperature' | 'maxTokens';
+
 export interface Model {
+  /** Options that no model of its provider takes; such an option of a request is left out. Absent: it takes all. */
+  readonly untaken?: readonly ModelOption[];
   /**
    * One call. `onReasoning` gets pieces in order as they arrive and must not be awaited per token. Throws HostError:
    * model_unavailable, rate_limited (retryable), model_rejected_request, model_output_too_large. `signal` really
@@ -90,6 +95,11 @@ export interface ModelEndpoint {
 export interface Models {
   /** Providers that a caller may name for all of these agents, or for whatever agent there is. */
   providers(agentIds?: readonly string[]): readonly string[];
+  /** Options that no model of a provider takes. Absent: the provider that is asked where nobody names one. */
+  untaken(provider?: string): {
+    readonly provider: string;
+    readonly options: readonly ModelOption[];
+  };
   /** Whether agents are asked of a model that is one: false while they only play scripts. */
   isLive(): boolean;
   /** The providers that are asked over a network, the default first; none while agents only play scripts. */

@@ -235,13 +235,16 @@ async function acceptedRun(
 
 /** Told to the caller and in the log. A key can be anything that a client sends: known secrets are taken out. */
 function warningsOf(
-  { redactor, logger }: AcceptDeps,
+  { redactor, logger, models }: AcceptDeps,
   { runId, input }: RunRow,
   request: RunRequest,
 ): readonly RunCreateWarning[] {
   const masked = maskedWarnings({ redactor }, request);
   const most = MAX_WARNINGS - masked.length;
-  const found = [...masked, ...configurableWarnings(request.configurable, input.definition, most)];
+  const { configurable } = request;
+  const { definition } = input;
+  const unread = configurableWarnings({ configurable, definition, models }, most);
+  const found = [...masked, ...unread];
   if (found.length === 0) return found;
   const shown = JSON.parse(
     withoutCredentials(JSON.stringify(redactor.json(found as unknown as JsonValue))),

@@ -3,7 +3,9 @@
 import { CODES, LACKING } from '../rules/capabilities.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import type { RunCreateWarning, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { Models } from '../ports/models.ts';
 import { CONFIGURABLE } from './configurable.ts';
+import { untakenIn } from './model-options.ts';
 
 /** Characters of a key that are shown, and up to which a similar one is looked for. */
 const KEY_LENGTH = 64;
@@ -15,23 +17,43 @@ const MAX_DIFFERENCE = 3;
 const AI = 'ai.';
 /** Read besides the table. What is refused whatever the run does is so before anything is warned of. */
 const ALSO_READ = ['provider', 'model', ...CODES.aiOptions.keys()].map((name) => `${AI}${name}`);
+
+export interface WarnedOf {
+  readonly configurable: JsonObject;
+  readonly definition: WorkflowDefinition;
+  readonly models: Pick<Models, 'untaken'>;
+}
+
 /** In the order of the keys, at most `most`: what is above is counted in the last one. Values are never repeated. */
-export function configurableWarnings(
-  configurable: JsonObject,
-  definition: WorkflowDefinition,
-  most: number,
-): RunCreateWarning[] {
+export function configurableWarnings(asked: WarnedOf, most: number): RunCreateWarning[] {
+  const { configurable, definition } = asked;
   const own = Object.keys(objectOf(objectOf(definition.configurableSchema).properties));
   const known = new Set([...Object.keys(CONFIGURABLE), ...ALSO_READ, ...own]);
   const candidates = [...Object.keys(CONFIGURABLE), ...ALSO_READ, ...own.slice(0, MAX_OWN_KEYS)];
-  const odd = namedKeys(configurable, known).filter((key) => !known.has(key));
-  const warnings = odd.slice(0, most).map((key) => warningOf(key, candidates));
+  const untaken = untakenWarnings(asked, own);
+  const odd = namedKeys(configurable, known).filter((key) => !known.has(key) || untaken.has(key));
+  const warnings = odd.slice(0, most).map((key) => untaken.get(key) ?? warningOf(key, candidates));
   if (odd.length > most) {
     const left = odd.length - most + 1;
     const message = `And ${left} more keys of configurable that have no effect here.`;
     warnings[most - 1] = { ...(warnings[most - 1] as RunCreateWarning), message };
   }
   return warnings;
+}
+
+/** Options that the provider of the run does not take, by key; one of the workflow's own is read by that. */
+function untakenWarnings(
+  { configurable, models }: WarnedOf,
+  own: readonly string[],
+): ReadonlyMap<string, RunCreateWarning> {
+  const { provider, options } = untakenIn(configurable, models);
+  const without = options.filter((key) => !own.includes(key));
+  return new Map(
+    without.map((key) => {
+      const message = `configurable.${key} has no effect: no model of the provider ${provider} takes it.`;
+      return [key, { code: 'configurable_without_effect', key, message }];
+    }),
+  );
 }
 
 function objectOf(value: unknown): JsonObject {

@@ -19,7 +19,7 @@ interface Range {
   readonly description: string;
 }
 
-const MAX_MODEL_NAME = 256;
+const MODEL: Range = { type: 'string', max: 256, description: 'Model of every agent of the run.' };
 
 export const CONFIGURABLE: Readonly<Record<string, Range>> = {
   recursionLimit: {
@@ -29,7 +29,7 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
     description: 'Node executions of the run.',
   },
   runTimeoutMs: {
-    type: 'number',
+    type: 'integer',
     min: 1,
     max: MAX_RUN_DURATION_MS,
     description: 'Duration of the run in ms.',
@@ -60,7 +60,7 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
     max: 1_000_000,
     description: 'Output tokens of one model call.',
   },
-  model: { type: 'string', max: MAX_MODEL_NAME, description: 'Model of every agent of the run.' },
+  model: MODEL,
 };
 
 /**
@@ -86,10 +86,9 @@ function checkConfigurable(
     if (configurable[key] !== undefined) throw new HostError(code);
   }
   checkSchema(configurable, definition);
-  for (const [key, range] of Object.entries(CONFIGURABLE)) {
-    const value = configurable[key];
-    if (value !== undefined && !inRange(value, range)) throw outOfRange(key, value, range);
-  }
+  for (const [key, range] of Object.entries(CONFIGURABLE))
+    checkRange(key, configurable[key], range);
+  checkRange('ai.model', aiOption(configurable, 'model'), MODEL);
   const provider = aiOption(configurable, 'provider');
   const providers = models.providers(agentsOf(definition));
   if (provider !== undefined && !(typeof provider === 'string' && providers.includes(provider))) {
@@ -124,22 +123,29 @@ function checkSchema(configurable: JsonObject, definition: WorkflowDefinition): 
     });
 }
 
-function inRange(value: JsonValue, { type, min, max, values }: Range): boolean {
-  if (type === 'string') {
-    if (typeof value !== 'string') return false;
-    return values ? values.includes(value) : value.length > 0 && value.length <= (max ?? Infinity);
-  }
-  if (typeof value !== 'number' || (type === 'integer' && !Number.isInteger(value))) return false;
-  return value >= (min ?? -Infinity) && value <= (max ?? Infinity);
-}
-
-function outOfRange(key: string, value: JsonValue, { min, max, values }: Range): HostError {
-  return invalid(`/configurable/${key}`, 'is out of range', {
+function checkRange(key: string, value: JsonValue | undefined, range: Range): void {
+  const fault = value === undefined ? undefined : faultIn(value, range);
+  if (value === undefined || fault === undefined) return;
+  const { min, max, values } = range;
+  throw invalid(`/configurable/${key}`, fault, {
     key,
     // Only numbers are repeated: a string may be anything, a secret included.
     ...(typeof value === 'number' ? { value } : {}),
     ...(values ? { values } : { min, max }),
   });
+}
+
+function faultIn(value: JsonValue, range: Range): string | undefined {
+  const { type, min = -Infinity, max = Infinity, values } = range;
+  if (values)
+    return values.some((one) => one === value) ? undefined : `must be one of ${values.join(', ')}`;
+  if (type === 'string') {
+    const fits = typeof value === 'string' && value.length > 0 && value.length <= max;
+    return fits ? undefined : `must be a text of 1 to ${max} characters`;
+  }
+  if (type === 'integer' && !Number.isInteger(value)) return 'must be a whole number';
+  if (typeof value !== 'number') return 'must be a number';
+  return value >= min && value <= max ? undefined : `must be from ${min} to ${max}`;
 }
 
 /**

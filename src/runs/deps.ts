@@ -26,7 +26,7 @@ export interface RunsDeps {
   readonly engine: RunEngine;
   readonly log: Pick<Log, 'head' | 'fresh' | 'rows' | 'endUnstarted'>;
   readonly catalog: Pick<Catalog, 'definition' | 'agent'>;
-  readonly models: Pick<Models, 'providers' | 'choose'>;
+  readonly models: Pick<Models, 'providers' | 'untaken' | 'choose'>;
   /** Takes known secrets out of what enters history (architecture §2.6). */
   readonly redactor: Pick<Redactor, 'json' | 'text'>;
   readonly config: RunSettings;

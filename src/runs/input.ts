@@ -27,6 +27,7 @@ import type {
   WorkflowVariable,
 } from '../../schemas/types.generated.ts';
 import { agentsOf, readConfigurable, RUN_LIMITS } from './configurable.ts';
+import { requireTaken } from './model-options.ts';
 import type { RunsDeps } from './deps.ts';
 import { INPUTS_BYTES, type RunRequest } from './request.ts';
 import { textTask } from './task.ts';
@@ -95,6 +96,8 @@ export function buildRunInput(
   const inputs = inputsOf(deps, caller, request);
   const definition = definitionOf(deps, caller, { ...request, inputs });
   const configurable = readConfigurable(request.configurable, definition, deps.models);
+  // A child has its parent's.
+  if (!birth) requireTaken(deps.models, { asked: request.configurable, configurable, definition });
   const agents = pinnedAgents(catalog, caller, definition);
   requireModels(deps, definition, { agents, configurable });
   const { reasoningVerbosity } = configurable;

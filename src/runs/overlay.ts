@@ -28,6 +28,7 @@ import { agentsOf, normalized, readConfigurable } from './configurable.ts';
 import { agentIdsOf } from './cohort-change.ts';
 import type { RunsDeps } from './deps.ts';
 import { startVariables } from './input.ts';
+import { requireTaken } from './model-options.ts';
 import { requireScope } from './scopes.ts';
 import { kept } from './secrets.ts';
 
@@ -145,6 +146,8 @@ function configurableOf(
   const ai: JsonObject =
     isJsonObject(before.ai) && isJsonObject(own.ai) ? { ai: { ...before.ai, ...own.ai } } : {};
   const merged = readConfigurable({ ...before, ...own, ...ai }, definition, models);
+  const keepsModels = record.length > 0;
+  requireTaken(models, { asked: own, configurable: merged, definition, keepsModels });
   if (jsonBytes(merged) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', {
       ...{ field: `${FIELD}/configurable`, limit: INLINE_VALUE_BYTES },

@@ -217,13 +217,9 @@ describe('what is sent', () => {
     });
   });
 
-  test('a temperature is refused before anybody is asked: the API has none', async () => {
-    const config = await endpoint(DECIDES);
-    expect(await failureOf(config, { temperature: 0.2 })).toMatchObject({
-      code: 'model_rejected_request',
-      message: expect.stringContaining('takes no temperature') as unknown,
-    });
-    expect(requests().length).toBe(0);
+  test('a temperature that a run was accepted with is left out: the API has none, and fails no run for it', async () => {
+    expect(await sent([TASK], {}, { temperature: 0.2 })).not.toHaveProperty('temperature');
+    expect(createAnthropicModel({}).untaken).toEqual(['temperature']);
   });
 });
 

@@ -43,6 +43,9 @@ const CATALOG = catalogOf(
     chain('own-keys', [node('only', 'core.noop')], {
       configurableSchema: { type: 'object', properties: { region: { type: 'string' } } },
     }),
+    chain('own-temperature', [node('only', 'core.noop')], {
+      configurableSchema: { type: 'object', properties: { temperature: { type: 'number' } } },
+    }),
   ],
   [agentOf(LONELY), agentOf(SCRIPTED)],
 );
@@ -60,6 +63,7 @@ beforeAll(async () => {
       config: config as FacadeConfig,
       models: {
         providers: (agentIds) => models.providers(agentIds),
+        untaken: (provider) => models.untaken(provider),
         isLive: () => models.isLive(),
         choose: (agent, asked) => models.choose(agent, asked),
       },
@@ -80,6 +84,12 @@ const given = (
 
 const refused = refusals(() => host);
 const create = (body: Record<string, unknown>) => host.api<RunCreateResponse>('/v1/runs', { body });
+const warningsOf = async (workflowId: string, configurable: object) => {
+  const answer = await create({ workflowId, configurable });
+  expect(answer.status).toBe(201);
+  expect(validate.runCreateResponse(answer.body)).toMatchObject({ ok: true });
+  return answer.body.warnings;
+};
 
 describe('silence is never consent: an agent without a model', () => {
   const noModel = { status: 422, code: 'model_unavailable' };
@@ -178,13 +188,6 @@ describe('RFC 0077 §A, RFC 0002 §D: discovery says what is so', () => {
 });
 
 describe('run-options.md: configurable is open: a key that nobody reads is accepted and told', () => {
-  const warningsOf = async (workflowId: string, configurable: object) => {
-    const answer = await create({ workflowId, configurable });
-    expect(answer.status).toBe(201);
-    expect(validate.runCreateResponse(answer.body)).toMatchObject({ ok: true });
-    return answer.body.warnings;
-  };
-
   it('with the nearest known key, in the answer and in the log', async () => {
     given();
     const warnings = await warningsOf('noop', { escalationTreshold: 0.9, recursionLimit: 5 });
@@ -259,5 +262,85 @@ describe('run-options.md: configurable is open: a key that nobody reads is accep
     const text = JSON.stringify(warnings);
     expect(text.length).toBeLessThan(8_000);
     expect(text + JSON.stringify(host.lines)).not.toContain(KNOWN_SECRET);
+  });
+});
+
+describe('run-options.md: options that a provider takes, and those that it does not', () => {
+  const openai = { apiKey: 'k' };
+  const anthropic = { apiKey: 'k' };
+  const advertised = () => {
+    const { configurable } = discoveryDocument(host.deps) as { configurable: object };
+    expect(validate.capabilities(discoveryDocument(host.deps))).toMatchObject({ ok: true });
+    return Object.keys(configurable);
+  };
+
+  it('advertised where some provider takes it, and nowhere else', () => {
+    given({ anthropic });
+    expect(advertised()).not.toContain('temperature');
+    expect(advertised()).toContain('maxTokens');
+    for (const has of [{ openai }, { openai, anthropic }, { scripts: SCRIPTS }]) {
+      given(has);
+      expect(advertised()).toContain('temperature');
+    }
+  });
+
+  it('refused of a run whose provider does not take it, with those that do', async () => {
+    const body = (more: object = {}) => ({
+      workflowId: 'lonely',
+      configurable: { temperature: 1, ...more },
+    });
+    const field = '/configurable/temperature';
+    const expected = { status: 400, code: 'validation_error' };
+    given({ anthropic });
+    for (const asked of [body(), { ...body(), workflowId: undefined, agentId: LONELY }]) {
+      const { body: answer } = await refused('/v1/runs', { body: asked }, expected);
+      expect(answer.details).toEqual({
+        ...{ field, key: 'temperature', provider: 'anthropic' },
+        reason: 'is taken by no model of the provider anthropic',
+      });
+    }
+    given({ openai, anthropic });
+    const named = body({ 'ai.provider': 'anthropic' });
+    const { body: answer } = await refused('/v1/runs', { body: named }, expected);
+    expect(answer.details).toMatchObject({ field, provider: 'anthropic', supported: ['openai'] });
+    expect(host.temporal.started).toEqual([]);
+    expect((await create(body())).status).toBe(201);
+    given({ anthropic, openai, provider: 'anthropic' });
+    await refused('/v1/runs', { body: body() }, expected);
+    expect((await create(body({ ai: { provider: 'openai' } }))).status).toBe(201);
+  });
+
+  it('of a run without an agent of its own: warned of, unless the workflow has the key itself', async () => {
+    given({ anthropic });
+    const [warning, ...others] = (await warningsOf('noop', { temperature: 1, maxTokens: 5 })) ?? [];
+    expect(others).toEqual([]);
+    expect(warning).toMatchObject({ code: 'configurable_without_effect', key: 'temperature' });
+    expect(warning?.message).toContain('no model of the provider anthropic takes it');
+    expect(await warningsOf('own-temperature', { temperature: 1 })).toBeUndefined();
+  });
+});
+
+describe('run-options.md: types and ranges', () => {
+  it('a key that only the host knows is refused in its words', async () => {
+    given();
+    const body = { workflowId: 'noop', configurable: { maxLoopIterations: 2.5 } };
+    const expected = { status: 400, code: 'validation_error' };
+    const { body: answer } = await refused('/v1/runs', { body }, expected);
+    expect(answer.details).toEqual({
+      ...{ field: '/configurable/maxLoopIterations', key: 'maxLoopIterations' },
+      ...{ reason: 'must be a whole number', value: 2.5, min: 1, max: 1000 },
+    });
+  });
+
+  it('advertised as they are checked', () => {
+    given();
+    expect(discoveryDocument(host.deps)).toMatchObject({
+      configurable: {
+        recursionLimit: { type: 'integer', min: 1 },
+        runTimeoutMs: { type: 'integer' },
+        maxTokens: { type: 'integer', max: 1_000_000 },
+        temperature: { type: 'number' },
+      },
+    });
   });
 });

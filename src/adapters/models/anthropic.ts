@@ -1,7 +1,7 @@
 // Anthropic's Messages API: streamed messages with tools and thinking. Retries belong to Temporal, so the client makes
 // none; a cancelled call closes its socket.
 import Anthropic from '@anthropic-ai/sdk';
-import { codeOf, HostError } from '../../rules/errors.ts';
+import { codeOf } from '../../rules/errors.ts';
 import type { EndpointState, Model, ModelRequest } from '../../ports/models.ts';
 import { AnthropicReading } from './anthropic-reading.ts';
 import { DEFAULT_ANTHROPIC_MAX_TOKENS, messagesBody, type Thinking } from './anthropic-request.ts';
@@ -57,8 +57,9 @@ export function createAnthropicModel(config: AnthropicConfig): Model {
   };
 
   return {
+    // The API has no such parameter since version 2026-10-21, and would refuse the request.
+    untaken: ['temperature'],
     infer: async (request, options) => {
-      refuseTemperature(request);
       const stall = new StallTimer(config.stallTimeoutMs ?? MODEL_STALL_TIMEOUT_MS);
       const signal = AbortSignal.any([options.signal, stall.signal]);
       try {
@@ -98,14 +99,6 @@ function clientOf({ apiKey, baseUrl }: AnthropicConfig, onBytes?: () => void): A
     fetch: (url, init) => boundedFetch(url, init, onBytes),
     logLevel: 'off',
     openTelemetry: false,
-  });
-}
-
-/** The API has no such parameter since version 2026-10-21 and would refuse the request: here the caller learns why. */
-function refuseTemperature({ temperature }: ModelRequest): void {
-  if (temperature === undefined) return;
-  throw new HostError('model_rejected_request', {
-    reason: 'The provider anthropic takes no temperature: leave it out of configurable.',
   });
 }
 

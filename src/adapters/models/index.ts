@@ -62,8 +62,10 @@ export function createModels(config: ModelsConfig): Models {
   const scripted = createScriptedModel(scripts);
   const live = new Map(liveModels(config).map((each) => [each.provider, each]));
   const defaultProvider = config.provider ?? [...live.keys()][0] ?? SCRIPTED_PROVIDER;
+  const modelOf = (provider: string): Model | undefined =>
+    provider === SCRIPTED_PROVIDER ? scripted : live.get(provider)?.model;
   const get = (provider: string): Model => {
-    const model = provider === SCRIPTED_PROVIDER ? scripted : live.get(provider)?.model;
+    const model = modelOf(provider);
     if (!model) throw new HostError('model_not_configured', { provider });
     return model;
   };
@@ -74,6 +76,10 @@ export function createModels(config: ModelsConfig): Models {
   return {
     providers: (agentIds) =>
       [...live.keys(), ...(mayNameScripted(agentIds) ? [SCRIPTED_PROVIDER] : [])].sort(),
+    untaken: (provider = defaultProvider) => ({
+      provider,
+      options: modelOf(provider)?.untaken ?? [],
+    }),
     isLive: () => live.size > 0,
     endpoints: () => [...live.values()],
     choose: ({ agentId, modelClass }, asked) => {

@@ -11,6 +11,7 @@ import {
 } from '../../rules/limits.ts';
 import { ENGINE_VERSION, ERA } from '../../rules/versions.ts';
 import { CONFIGURABLE } from '../../runs/configurable.ts';
+import { untakenByAll } from '../../runs/model-options.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { hostFacts, implementationOf, offersAgents } from '../host-facts.ts';
 import { FIRST, MAJORS, type Majors } from '../majors.ts';
@@ -104,7 +105,7 @@ export function discoveryDocument(deps: DiscoveryDeps, majors: Majors = MAJORS):
       maxRunDurationMs: MAX_RUN_DURATION_MS,
       maxRequestBodyBytes: REQUEST_BODY_BYTES,
     },
-    configurable: configurableKeys(),
+    configurable: configurableKeys(deps),
     runtimeCapabilities: [],
     ...families,
     capabilities: families,
@@ -165,12 +166,15 @@ function addressesOf(declarations: Readonly<Record<string, Declaration>>): JsonO
   );
 }
 
-function configurableKeys(): JsonObject {
+/** Without the options of models that no provider takes. */
+function configurableKeys({ models }: Pick<DiscoveryDeps, 'models'>): JsonObject {
+  const untaken = untakenByAll(models);
+  const keys = Object.entries(CONFIGURABLE).filter(([key]) => !untaken.has(key));
   return Object.fromEntries(
-    Object.entries(CONFIGURABLE).map(([key, { type, min, max, values, description }]) => [
+    keys.map(([key, { type, min, max, values, description }]) => [
       key,
       {
-        type: type === 'integer' ? 'number' : type,
+        type,
         ...(type === 'string' || min === undefined ? {} : { min }),
         ...(type === 'string' || max === undefined ? {} : { max }),
         ...(values ? { values: [...values] } : {}),
