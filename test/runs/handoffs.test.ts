@@ -19,6 +19,7 @@ function started(agents: readonly PinnedAgent[], without: readonly string[] = []
     },
     models: {
       providers: () => [],
+      untaken: () => ({ provider: 'p', options: [] }),
       choose: ({ agentId }: PinnedAgent) => {
         if (without.includes(agentId)) throw new HostError('model_unavailable', { agentId });
         return { provider: 'p', model: 'm' };
