@@ -69,8 +69,10 @@ export async function knownCall(
   input: CallToolInput,
   code: ErrorCode,
 ): Promise<Result | undefined> {
-  // A run that has ended asks nobody. A branch that goes by its record performs nothing, unless a human said so.
-  if (code === 'run_state_conflict' || (input.recordedBy && !input.resolution)) return undefined;
+  // A run that has ended, or that nobody knows, asks nobody. A branch that goes by its record performs nothing, unless a human
+  // said so.
+  if (code === 'run_state_conflict' || code === 'run_not_found') return undefined;
+  if (input.recordedBy && !input.resolution) return undefined;
   const { toolId } = input.call;
   const tool = input.tools.includes(toolId) ? await toolNow(ports, input) : undefined;
   const effect = { ports, input, tool };

@@ -8,6 +8,7 @@ import type { HandoffTarget } from '../src/rules/handoffs.ts';
 import type { RecordedLog } from '../src/rules/overlay.ts';
 import type { RecordedAnswer } from '../src/rules/recorded-answers.ts';
 import type { ForkOf, PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
+import type { ShownCall } from '../src/ports/effects.ts';
 import type { MemberName } from '../src/ports/cohorts.ts';
 import type { ChildEnd, ChildRequest, ChildStart } from '../src/rules/children.ts';
 
@@ -189,8 +190,8 @@ export interface CallToolInput {
       }
     /** `reason`: what the human said of it, for the agent. */
     | { readonly kind: 'skip'; readonly reason?: string }
-    /** `epoch` of the doubt that was answered, `doubts` that were shown (HumanWord): the answer holds for one claim. */
-    | { readonly kind: 'perform'; readonly epoch?: number; readonly doubts?: readonly string[] }
+    /** `epoch` of the doubt that was answered, earlier calls that were shown (HumanWord): the answer holds for one claim. */
+    | { readonly kind: 'perform'; readonly epoch?: number; readonly shown?: readonly ShownCall[] }
     | { readonly kind: 'unreached' };
   /**
    * Of a branch that left its source within this visit of the node: entries of its log that are its source's. What those
@@ -219,8 +220,8 @@ export type CallToolOutput =
       readonly reason: string;
       /** Absent: this call was not made, and the question is about earlier ones. */
       readonly epoch?: number;
-      /** Effects of the earlier calls in doubt that the reason names. */
-      readonly doubts?: readonly string[];
+      /** Earlier calls that the reason names, or that a human was shown before. */
+      readonly shown?: readonly ShownCall[];
       /** The call is refused as things stand: no answer may promise to perform it. */
       readonly refused?: true;
       /** Of a rehearsal: it is not performed, and a human says what it would have come to. */

@@ -22,9 +22,12 @@ import type {
   EffectRecall,
   LostEffect,
   HumanWord,
+  OpenEffect,
+  ShownCall,
+  StandingReason,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
-import { abortAfter, within } from '../src/system/time.ts';
+import { abortAfter, Moment, within } from '../src/system/time.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput, StepContext } from './contract.ts';
 import { failure } from './failures.ts';
@@ -67,8 +70,8 @@ export type EffectResult =
       readonly reason: string;
       /** Of its row, where it has one: a human's word is about that. Without it this call was not made. */
       readonly epoch?: number;
-      /** Of a call that was not made: effects of the earlier calls that may have happened, as the reason names them. */
-      readonly doubts?: readonly string[];
+      /** Of a call that was not made: the earlier calls that the reason names, and those that a human was shown before. */
+      readonly shown?: readonly ShownCall[];
     };
 
 /** A call whose effect may be known, whether or not it can be performed now. */
@@ -86,7 +89,6 @@ interface Effect extends KnownEffect {
 
 type Settled = Exclude<EffectResult, { kind: 'in-doubt' }>;
 type Perform = Extract<EffectClaim, { kind: 'perform' }>;
-type InDoubt = Extract<EffectClaim, { kind: 'in-doubt' }>;
 type Word = Extract<CallToolInput['resolution'], { kind: 'skip' | 'happened' }>;
 
 export async function performEffect(effect: Effect): Promise<EffectResult> {
@@ -94,14 +96,15 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
   if (resolution?.kind === 'unreached') return settleUnreached(effect);
   // A human's "perform" holds for one claim: were it to hold for later ones, a crash after the effect would repeat it.
   const word = resolution?.kind === 'perform' ? resolution : undefined;
+  const claimedAt = new Moment();
   const claim = await claimEffect(effect, word);
-  return claim.kind === 'perform' ? perform(effect, claim) : follow(effect, claim);
+  return claim.kind === 'perform' ? perform(effect, claim, claimedAt) : follow(effect, claim);
 }
 
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
 async function settleUnreached(effect: Effect): Promise<EffectResult> {
-  const known = await effectBehindFailure(effect);
-  return known ?? { kind: 'error', error: toolError('agent_unavailable') };
+  const error = toolError('agent_unavailable');
+  return (await effectBehindFailure(effect, error)) ?? { kind: 'error', error };
 }
 
 /** A doubt about it goes to a human: told as an error it would be asked for again under another key, and paid twice. */
@@ -153,14 +156,17 @@ function skipped(
 }
 
 /**
- * Before a call fails for good, whatever ended it: the outcome of its effect, or a doubt that a human decides. Undefined:
- * it was not performed, or to perform it once more changes nothing.
+ * Before a call fails for good, whatever ended it: the outcome of its effect, or a doubt that a human decides. `error` is of a
+ * doubt that nobody is asked about. Undefined: it was not performed.
  */
-export async function effectBehindFailure(effect: KnownEffect): Promise<EffectResult | undefined> {
-  const { ports, input, tool } = effect;
+export async function effectBehindFailure(
+  effect: KnownEffect,
+  error: ToolError = toolError('tool_failed', 'It is not known what came of the call.'),
+): Promise<EffectResult | undefined> {
+  const { ports, input } = effect;
   const known = await ports.stores.effects.recall(identityOf(input));
-  if (!known || (known.kind === 'in-doubt' && tool && !isAskedAbout(tool))) return undefined;
-  return follow(effect, known);
+  if (known?.kind === 'in-doubt' && !known.isAsked) return { kind: 'error', error };
+  return known && follow(effect, known);
 }
 
 /** What became of the effect of a call that is refused now. Undefined: it was not performed. */
@@ -197,26 +203,28 @@ function claimEffect(
   return ports.stores.effects.claim(identityOf(input), input.context.attempt, options);
 }
 
-/** What a human must know before a new call is performed. */
-const STANDING = {
-  attempt: 'An earlier attempt of this node made another call of the tool, which may have happened',
-  doubt: 'It is not known whether an earlier call of the tool happened',
+/** What a human must know before a new call is performed: what is certain comes first. */
+const STANDING = Object.entries({
   result: 'The same call was made before and happened, but its result could not be used',
-};
+  doubt: 'It is not known whether an earlier call of the tool happened',
+  attempt: 'An earlier attempt of this node made another call of the tool, which may have happened',
+} satisfies Record<StandingReason, string>);
 
 /**
  * Names the calls that stand in the way by their nodes. Without ids of runs and in one order: a branch that asks the same may go by
  * what was answered in its source.
  */
 function standingReason(
-  { why, earlier, isMore }: Extract<EffectClaim, { kind: 'differs' }>,
+  { earlier, isMore }: Extract<EffectClaim, { kind: 'differs' }>,
   { runId }: StepContext,
 ): string {
   const placeOf = (call: EarlierCall): string =>
     `node ${call.nodeId} of ${call.runId === runId ? 'this run' : 'another run of its family'}`;
-  const places = [...new Set(earlier.map(placeOf))].sort();
-  const others = isMore ? ', and others' : '';
-  return `This call was not made. ${STANDING[why]}: ${places.join(', ')}${others}.`;
+  const reasons = STANDING.flatMap(([name, reason]) => {
+    const places = new Set(earlier.filter(({ why }) => why === name).map(placeOf));
+    return places.size === 0 ? [] : [`${reason}: ${[...places].sort().join(', ')}`];
+  });
+  return `This call was not made. ${reasons.join('. ')}${isMore ? ', and others' : ''}.`;
 }
 
 /** What a human who leaves a doubt does not settle. */
@@ -250,7 +258,7 @@ async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResul
         kind: 'in-doubt',
         effectId: claim.effectId,
         reason: standingReason(claim, effect.input.context),
-        ...(claim.why === 'doubt' ? { doubts: claim.earlier.map(({ effectId }) => effectId) } : {}),
+        shown: shownWith(effect.input, claim.earlier),
       };
     case 'run-closed':
       throw new HostError('run_state_conflict', {
@@ -259,8 +267,21 @@ async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResul
   }
 }
 
-async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
+/** A human who has answered about others is asked about these alone; the next word is on all of them. */
+function shownWith(
+  { resolution }: CallToolInput,
+  earlier: readonly EarlierCall[],
+): readonly ShownCall[] {
+  const before = resolution?.kind === 'perform' ? resolution.shown : undefined;
+  return [
+    ...(before ?? []),
+    ...earlier.map(({ effectId, epoch, why }) => ({ effectId, epoch, why })),
+  ];
+}
+
+async function perform(effect: Effect, claim: Perform, claimedAt: Moment): Promise<EffectResult> {
   const { ports, tool, input } = effect;
+  await holdLease(effect, claim, claimedAt);
   const startedMs = Date.now();
   const answer = await callUnderLease(effect, claim);
   const durationMs = Date.now() - startedMs;
@@ -272,30 +293,42 @@ async function perform(effect: Effect, claim: Perform): Promise<EffectResult> {
     );
     return { ...result, durationMs };
   }
-  if (answer.kind === 'final')
+  // What an earlier sending may have done is not undone by one that was refused, or did not get as far.
+  const isRefused = answer.kind === 'final';
+  if (isRefused && (answer.happened || !claim.inDoubt || !claim.isAsked))
     return { ...(await untilStored(() => settleFailed(effect, claim, answer))), durationMs };
-  const { effectId, epoch } = claim;
-  // What an earlier try may have done is not undone by one that did not get as far.
   const isUnknown = answer.kind === 'unknown' || claim.inDoubt;
   const state = isUnknown ? 'in-doubt' : 'failed-before-send';
-  await untilStored(() => isSettled(effect, { effectId, epoch, state }));
+  await untilStored(() => isSettled(effect, { claim, state }));
   Context.current().cancellationSignal.throwIfAborted();
   // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
   // call has ended is not: a call that kills its agent must not do so for ever.
   const isAbsent = answer.kind === 'before-send' && answer.error.code === 'agent_unavailable';
   const isOver = isLastTry() && !isAbsent;
-  if (isUnknown && (tool.idempotent !== true || (isOver && isAskedAbout(tool)))) {
-    return reconcile(effect, { kind: 'in-doubt', effectId, epoch });
-  }
+  if (isUnknown && (tool.idempotent !== true || isRefused || (isOver && claim.isAsked)))
+    return reconcile(effect, claim, claim.inDoubt ? answer : undefined);
   if (isOver) {
     return { kind: 'error', error: answer.error, durationMs };
   }
+  const { effectId } = claim;
   ports.logger.info('A tool call is tried again.', { runId: input.context.runId, effectId });
   throw failure(answer.error.code, { message: answer.error.message, retryable: true });
 }
 
 function isLastTry(): boolean {
   return ownFailures() + 1 >= MAX_TOOL_TRIES;
+}
+
+/**
+ * Before the call: a process that was stopped since its claim, as by a sleep of its machine, looks whether the effect is still its
+ * own. Nothing was sent where it is not.
+ */
+async function holdLease(effect: Effect, claim: Perform, claimedAt: Moment): Promise<void> {
+  for (let heldAt = claimedAt; heldAt.agoMs() >= LEASE_RENEWAL_MS;) {
+    heldAt = new Moment();
+    if (!(await untilStored(() => renewed(effect, claim))))
+      throw failure('service_unavailable', { message: 'The claim of an effect was lost.' });
+  }
 }
 
 type Answer = { readonly kind: 'answered'; readonly outcome: JsonValue } | FailedCall;
@@ -328,10 +361,10 @@ async function callUnderLease(effect: Effect, claim: Perform): Promise<Answer> {
 }
 
 /** False: somebody else decides about the effect. */
-async function renewed(effect: Effect, { effectId, epoch }: Perform): Promise<boolean> {
+async function renewed(effect: Effect, claim: Perform): Promise<boolean> {
   const leaseMs = EFFECT_LEASE_MS;
-  const isHeld = await effect.ports.stores.effects.renew(effectId, epoch, leaseMs);
-  return isHeld || putBack(effect, { effectId, epoch, state: 'claimed', leaseMs });
+  const isHeld = await effect.ports.stores.effects.renew(claim.effectId, claim.epoch, leaseMs);
+  return isHeld || putBack(effect, { claim, state: 'claimed', leaseMs });
 }
 
 function contextOf(
@@ -417,30 +450,29 @@ function outcomeFault(tool: Tool, outcome: JsonValue): ToolError | undefined {
 
 async function settleDone(
   effect: KnownEffect,
-  { effectId, epoch }: Perform | InDoubt,
+  claim: OpenEffect,
   outcome: JsonValue,
 ): Promise<Extract<EffectResult, { kind: 'done' }>> {
   const { ports, input } = effect;
   const hash = await writeJson(ports.stores.content, input.context, outcome);
-  await settle(effect, { effectId, epoch, state: 'done', hash });
+  await settle(effect, { claim, state: 'done', hash });
   return { kind: 'done', outcome, hash };
 }
 
 async function settleFailed(
-  effect: Effect,
-  { effectId, epoch }: Perform,
+  effect: KnownEffect,
+  claim: OpenEffect,
   { error, happened: isDone }: Extract<FailedCall, { kind: 'final' }>,
 ): Promise<Extract<EffectResult, { kind: 'error' }>> {
   const { ports, input } = effect;
   const hash = await writeJson(ports.stores.content, input.context, error);
   const state = isDone ? 'done-without-result' : 'failed-final';
-  await settle(effect, { effectId, epoch, state, hash });
+  await settle(effect, { claim, state, hash });
   return { kind: 'error', error };
 }
 
 interface Settlement {
-  readonly effectId: string;
-  readonly epoch: number;
+  readonly claim: OpenEffect;
   readonly state: LostEffect['state'];
   readonly hash?: string;
   readonly leaseMs?: number;
@@ -459,7 +491,8 @@ async function isSettled(
   effect: KnownEffect,
   settlement: Settlement & { readonly state: Exclude<LostEffect['state'], 'claimed'> },
 ): Promise<boolean> {
-  const { effectId, epoch, state, hash } = settlement;
+  const { claim, state, hash } = settlement;
+  const { effectId, epoch } = claim;
   const isThere = await effect.ports.stores.effects.settle(effectId, epoch, state, hash);
   return isThere || putBack(effect, settlement);
 }
@@ -467,11 +500,12 @@ async function isSettled(
 /** A claim that a failover of the database has lost is noted again, with what it came to: nothing is performed for it twice. */
 async function putBack(
   { ports, input, tool }: KnownEffect,
-  { effectId, epoch, state, hash, leaseMs }: Settlement,
+  { claim, state, hash, leaseMs }: Settlement,
 ): Promise<boolean> {
   const { runId, attempt } = input.context;
+  const { effectId, epoch, isAsked, isForeign } = claim;
   const isBack = await ports.stores.effects.putBack({
-    ...{ identity: identityOf(input), attempt, epoch, state },
+    ...{ identity: identityOf(input), attempt, epoch, isAsked, isForeign, state },
     idempotent: isIdempotent(tool),
     ...(hash === undefined ? {} : { outcomeHash: hash }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
@@ -481,15 +515,19 @@ async function putBack(
   return isBack;
 }
 
-async function reconcile(effect: KnownEffect, claim: InDoubt): Promise<EffectResult> {
+/** `again`: how another sending of it ended, where that says nothing of the former one. */
+async function reconcile(
+  effect: KnownEffect,
+  claim: OpenEffect,
+  again?: FailedCall,
+): Promise<EffectResult> {
   const { ports, input } = effect;
-  const { effectId, epoch } = claim;
+  const { effectId, epoch, isForeign } = claim;
   const told = epoch === INHERITED_EPOCH ? 'unknown' : await askTool(effect, effectId);
-  if (told === 'unknown') {
-    const reason = 'The effect may or may not have happened.';
-    return { kind: 'in-doubt', effectId, reason, epoch };
-  }
+  if (told === 'unknown' || (isForeign && !told.happened))
+    return { kind: 'in-doubt', effectId, reason: doubtReason(again), epoch };
   if (told.happened) return settleDone(effect, claim, ports.redactor.json(told.outcome));
+  if (again?.kind === 'final') return settleFailed(effect, claim, again);
   await ports.stores.effects.settle(effectId, epoch, 'failed-before-send');
   ports.logger.info('An effect in doubt did not happen.', { runId: input.context.runId, effectId });
   if (isLastTry()) return { kind: 'error', error: toolError('tool_failed') };
@@ -497,6 +535,20 @@ async function reconcile(effect: KnownEffect, claim: InDoubt): Promise<EffectRes
     message: `An effect of ${input.call.toolId} did not happen and is tried again.`,
     retryable: true,
   });
+}
+
+const DOUBT = 'The effect may or may not have happened.';
+/** How another sending ended that did not happen. */
+const AGAIN = {
+  'before-send': 'It was to be sent again, which failed on this host',
+  final: 'It was sent again, which was refused',
+};
+
+function doubtReason(again: FailedCall | undefined): string {
+  if (!again || again.kind === 'unknown') return DOUBT;
+  const { message } = again.error;
+  const end = /[.!?]$/.test(message) ? '' : '.';
+  return `${DOUBT} ${AGAIN[again.kind]}: ${message}${end} What the former sending came to is still unknown.`;
 }
 
 async function askTool(

@@ -47,7 +47,7 @@ export type ToolCall = {
     effectId: string;
     reason: string;
     epoch?: number;
-    doubts?: readonly string[];
+    shown?: NonNullable<Extract<CallToolInput['resolution'], { kind: 'perform' }>['shown']>;
     refused?: true;
     rehearsed?: true;
   };

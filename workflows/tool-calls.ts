@@ -155,7 +155,7 @@ function take(call: ToolCall, output: CallToolOutput): void {
         effectId: output.effectId,
         reason: output.reason,
         ...(output.epoch === undefined ? {} : { epoch: output.epoch }),
-        ...(output.doubts ? { doubts: output.doubts } : {}),
+        ...(output.shown ? { shown: output.shown } : {}),
         ...(output.refused ? { refused: true } : {}),
         ...(output.rehearsed ? { rehearsed: true } : {}),
       };
@@ -326,7 +326,7 @@ function inputOf(
 
 function resolutionOf(
   value: JsonValue,
-  { epoch, doubts }: Pick<NonNullable<ToolCall['doubt']>, 'epoch' | 'doubts'> = {},
+  { epoch, shown }: Pick<NonNullable<ToolCall['doubt']>, 'epoch' | 'shown'> = {},
 ): NonNullable<CallToolInput['resolution']> {
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
@@ -335,7 +335,7 @@ function resolutionOf(
   return {
     kind: 'perform',
     ...(epoch === undefined ? {} : { epoch }),
-    ...(doubts ? { doubts } : {}),
+    ...(shown ? { shown } : {}),
   };
 }
 

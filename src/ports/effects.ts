@@ -40,51 +40,68 @@ export interface EffectRow {
   readonly outcomeHash?: string;
 }
 
+/** Of an effect that is claimed or in doubt. */
+export interface OpenEffect {
+  readonly effectId: string;
+  readonly epoch: number;
+  /** A doubt about it goes to a human: its tool has effects, or had them at a former sending that is in doubt. */
+  readonly isAsked: boolean;
+  /** A sending under another key may have happened: its tool cannot say that it did not. */
+  readonly isForeign: boolean;
+}
+
 export type EffectClaim =
   /** Perform it under this epoch. */
-  | {
+  | (OpenEffect & {
       readonly kind: 'perform';
-      readonly effectId: string;
-      readonly epoch: number;
-      /** A former sending may have happened: a failure of this one does not tell. A human's word has settled that. */
+      /** A former sending may have happened: no failure of this one says that it did not, also after a human's word. */
       readonly inDoubt: boolean;
-    }
+    })
   | { readonly kind: 'done'; readonly effectId: string; readonly outcomeHash: string }
   | { readonly kind: 'failed'; readonly effectId: string; readonly outcomeHash: string }
   /** Claimed, lease still running elsewhere, or a call is under way at another node or visit: try again at that time. */
   | { readonly kind: 'busy'; readonly effectId: string; readonly leaseUntilMs: number }
   /** The lease ran out without a word: it may have happened. A human's word about it names its epoch. */
-  | { readonly kind: 'in-doubt'; readonly effectId: string; readonly epoch: number }
-  /**
-   * It matches no row, and a human must know what stands: a call of the tool is in doubt in this visit, or
-   * was left elsewhere (`doubt`), the same call happened in this visit and its result could not be used (`result`), or this
-   * visit has a row of the tool from an earlier node attempt that is done or may be (`attempt`).
-   */
+  | (OpenEffect & { readonly kind: 'in-doubt' })
+  /** It matches no row, and a human must know which calls stand in its way. */
   | {
       readonly kind: 'differs';
       readonly effectId: string;
-      readonly why: 'doubt' | 'result' | 'attempt';
-      /** The calls that stand in the way for this reason, oldest first; only so many as a human reads. */
+      /** What is certain comes first, then the oldest; only so many as a human reads. */
       readonly earlier: readonly EarlierCall[];
-      /** There are others, which are asked about at a later call. */
+      /** There are others, which are asked about after these. */
       readonly isMore: boolean;
     }
   | { readonly kind: 'run-closed' };
 
-/** A call that stands in the way of another one. */
-export interface EarlierCall {
+/**
+ * Why a call stands in the way of another one: the same call happened in this visit and its result could not be used
+ * (`result`), it is in doubt in this visit or was left elsewhere (`doubt`), or it is one of an earlier attempt of this visit
+ * that is done or may be (`attempt`).
+ */
+export type StandingReason = 'result' | 'doubt' | 'attempt';
+
+/** A call that stands in the way of another one, as a human is shown it. */
+export interface ShownCall {
   readonly effectId: string;
+  /** Of its row. Of a claim whose lease is over: of the doubt that comes of it. */
+  readonly epoch: number;
+  readonly why: StandingReason;
+}
+
+export interface EarlierCall extends ShownCall {
   readonly runId: string;
   readonly nodeId: string;
 }
 
 /**
  * A human's answer to a doubt: the doubt with this `epoch`, or one about a call without a row. It holds for one claim, which
- * raises the epoch above it. `doubts`: effect ids of the earlier calls in doubt that the human was shown; nobody is asked
- * about another call for their sake. `settles`: the answer is an outcome; nothing is performed, whatever was claimed meanwhile.
+ * raises the epoch above it. `shown`: the earlier calls that the human was shown. Any other one is asked about first, and so
+ * is one of these of which something else is known by then. About another call nobody is asked for the sake of the doubts among
+ * them. `settles`: the answer is an outcome; nothing is performed, whatever was claimed meanwhile.
  */
 export type HumanWord =
-  'settles' | { readonly epoch?: number; readonly doubts?: readonly string[] };
+  'settles' | { readonly epoch?: number; readonly shown?: readonly ShownCall[] };
 
 /** What a former claim left, for who will not perform it. */
 export type EffectRecall = Extract<EffectClaim, { kind: 'done' | 'failed' | 'busy' | 'in-doubt' }>;
@@ -101,11 +118,11 @@ export interface FormerEffect {
 }
 
 /** A claim whose row the database has lost, and what it came to. */
-export interface LostEffect extends Omit<FormerEffect, 'state'> {
+export interface LostEffect
+  extends Omit<FormerEffect, 'state'>, Pick<OpenEffect, 'epoch' | 'isAsked' | 'isForeign'> {
   readonly state: EffectState;
   /** Of the claim. */
   readonly idempotent: boolean;
-  readonly epoch: number;
   /** While its call is under way. */
   readonly leaseMs?: number;
 }
@@ -113,7 +130,7 @@ export interface LostEffect extends Omit<FormerEffect, 'state'> {
 export interface ClaimOptions {
   /** Of the tool, now: a call in doubt is made again under its key, if it was idempotent when it was made, too. */
   readonly idempotent: boolean;
-  /** A call under another key changes nothing: nothing stands in its way. */
+  /** A call under another key changes nothing: nothing stands in its way, and nobody is asked about a doubt. */
   readonly isHarmless?: boolean;
   /**
    * A call of the tool was cut off in this run or in one above it, or left in doubt by a human: doubts of the tool in the family
@@ -127,7 +144,7 @@ export interface ClaimOptions {
 export interface EffectLedger {
   /** Notes them as if the fork had performed them itself. What the ledger knows already stands; nothing of a closed run. */
   inherit(effects: readonly FormerEffect[]): Promise<void>;
-  /** Atomic claim, or the state that stands in its way. */
+  /** Atomic claim, or the state that stands in its way. Throws HostError run_not_found. */
   claim(identity: EffectIdentity, attempt: number, options: ClaimOptions): Promise<EffectClaim>;
   /**
    * What became of an effect, without a claim: undefined when nothing was performed under this identity. A claim whose

@@ -1,7 +1,7 @@
 // Whose a failure is (architecture §4.1): an outage of what the host stands on counts for nothing and costs no answer; what
 // may have happened is asked about, whatever ended the call.
 import type { ApplicationFailure } from '@temporalio/common';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createActivities } from '../../activities/create-activities.ts';
 import type { CallToolInput } from '../../activities/contract.ts';
 import { LOST_TRIES, OWN_TRIES } from '../../activities/tries.ts';
@@ -523,6 +523,71 @@ describe('what may have happened is asked about [I99]', () => {
     expect(output).toMatchObject({ kind: 'in-doubt' });
   });
 
+  // [I34]
+  test.each([
+    ['a human had it made meanwhile', true],
+    ['it is still its own', false],
+  ])(
+    'a process that was stopped between its claim and its call looks whether that is still its own: %s',
+    async (_what, isTaken) => {
+      let paid = 0;
+      const pay = async () => ({ paid: ++paid });
+      const rig = await createRig(stores, { tools: [paying(pay)] });
+      const byWord = async (): Promise<void> => {
+        await leaseOver(rig);
+        const { output } = await runActivity(rig, 'callTool', { input: input(rig) });
+        if (output.kind !== 'in-doubt' || output.epoch === undefined) expect.fail(output.kind);
+        const resolution = { kind: 'perform' as const, epoch: output.epoch };
+        await runActivity(rig, 'callTool', { input: { ...input(rig), resolution } });
+      };
+      const claim: Stores['effects']['claim'] = async (...asked) => {
+        const claimed = await stores.effects.claim(...asked);
+        if (isTaken) await byWord();
+        vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 20_000);
+        return claimed;
+      };
+      const renew = vi.fn<Stores['effects']['renew']>((...held) => stores.effects.renew(...held));
+      const effects = { ...stores.effects, claim, renew };
+      const activities = createActivities({ ...rig.ports, stores: { ...stores, effects } });
+      const ended = await runActivity({ activities }, 'callTool', { input: input(rig) }).then(
+        ({ output }) => output.kind,
+        ({ type }: ApplicationFailure) => type,
+      );
+      vi.mocked(Date.now).mockRestore();
+      expect(renew).toHaveBeenCalledTimes(1);
+      expect(ended).toBe(isTaken ? 'service_unavailable' : 'returned');
+      expect(paid).toBe(1);
+      expect(await stateOf(rig)).toEqual(['done']);
+    },
+  );
+
+  test('of a tool without effects nobody is asked behind tries that were lost: the model is told', async () => {
+    const reads = { idempotent: true, safetyTier: 'read' } as const;
+    const tool = paying(async () => Promise.reject(new Error('broken')), reads);
+    const rig = await createRig(stores, { tools: [tool] });
+    await failing(runActivity(rig, 'callTool', { input: input(rig) }));
+    const { env } = tryBehind({ failures: 0, outages: 0 }, { lost: LOST_TRIES });
+    const { events } = await runActivity(rig, 'callTool', { input: input(rig), env });
+    expect(events[0]?.payload).toMatchObject({
+      error: { code: 'tool_failed', message: 'It is not known what came of the call.' },
+    });
+    const asked = { ...input(rig), resolution: { kind: 'unreached' as const } };
+    const unreached = await runActivity(rig, 'callTool', { input: asked });
+    expect(unreached.events[0]?.payload).toMatchObject({ error: { code: 'agent_unavailable' } });
+  });
+
+  test('a call with effects whose tool says now that it has none is asked about', async () => {
+    const tool = paying(async () => Promise.reject(new Error('broken')));
+    const rig = await createRig(stores, { tools: [tool] });
+    await runActivity(rig, 'callTool', { input: input(rig) });
+    const reads = { ...tool, idempotent: true, safetyTier: 'read' } as const;
+    const find = async () => new Map<string, Tool>([[tool.toolId, reads]]);
+    const activities = createActivities({ ...rig.ports, tools: { ...rig.ports.tools, find } });
+    const { env } = tryBehind({ failures: 0, outages: 0 }, { lost: LOST_TRIES });
+    const asked = await runActivity({ activities }, 'callTool', { input: input(rig), env });
+    expect(asked.output).toMatchObject({ kind: 'in-doubt' });
+  });
+
   test('one that was never sent fails as it failed', async () => {
     const rig = await createRig(stores, { tools: [paying(async () => ({}))] });
     const beyond = tryBehind({ failures: 0, outages: 0 }, { lost: LOST_TRIES });
@@ -538,11 +603,12 @@ describe('what may have happened is asked about [I99]', () => {
 function losing(): Stores {
   const claim: Stores['effects']['claim'] = async (identity) => ({
     ...{ kind: 'perform', effectId: effectIdOf(identity), epoch: 3, inDoubt: false },
+    ...{ isAsked: true, isForeign: false },
   });
   return { ...stores, effects: { ...stores.effects, claim } };
 }
 
-/** Somebody else takes the claim over when its lease has run out: here at once. */
+/** Its lease runs out: here at once. */
 async function leaseOver(rig: Rig): Promise<void> {
   const [effect] = await stores.effects.ofRun(runRef(rig.runId));
   expect(effect?.state).toBe('claimed');

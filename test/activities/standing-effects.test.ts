@@ -1,7 +1,7 @@
 // What stands in the way of a new call of a tool with effects (architecture §5): a call in doubt that nobody is asked about,
 // one that happened without a result of use, one of an earlier attempt. A human is asked, and nothing is performed.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CallToolInput } from '../../activities/contract.ts';
+import type { CallToolInput, CallToolOutput } from '../../activities/contract.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonValue } from '../../src/rules/json.ts';
@@ -64,9 +64,9 @@ class Payer {
     return { output, payload: events[0]?.payload as Record<string, unknown> | undefined };
   }
 
-  async effectIds(): Promise<string[]> {
-    const rows = await stores.effects.ofRun(runRef(this.#rig.runId));
-    return rows.map(({ effectId }) => effectId);
+  async effectId(): Promise<string | undefined> {
+    const [row] = await stores.effects.ofRun(runRef(this.#rig.runId));
+    return row?.effectId;
   }
 
   async states(): Promise<string[]> {
@@ -83,6 +83,17 @@ interface Called {
   readonly attempt?: number;
   readonly nodeId?: string;
   readonly resolution?: CallToolInput['resolution'];
+}
+
+/** A human who was asked so has the call performed. */
+function wordOn(output: CallToolOutput): NonNullable<CallToolInput['resolution']> {
+  if (output.kind !== 'in-doubt') expect.fail(output.kind);
+  const { epoch, shown } = output;
+  return {
+    kind: 'perform',
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(shown ? { shown } : {}),
+  };
 }
 
 const IN_DOUBT = { kind: 'in-doubt' };
@@ -116,11 +127,10 @@ describe('architecture §5: behind a call in doubt', () => {
       ...{ kind: 'in-doubt', effectId: expect.any(String) as unknown },
       reason:
         'This call was not made. It is not known whether an earlier call of the tool happened: node n of this run.',
-      doubts: await payer.effectIds(),
+      shown: [{ effectId: await payer.effectId(), epoch: 1, why: 'doubt' }],
     });
     expect(payer.paid).toBe(1);
-    const doubts = output.kind === 'in-doubt' ? output.doubts : undefined;
-    const resolution = { kind: 'perform' as const, ...(doubts ? { doubts } : {}) };
+    const resolution = wordOn(output);
     expect((await payer.call({ ...called, resolution })).output).toMatchObject(OK);
     expect(payer.paid).toBe(2);
   });
@@ -222,5 +232,111 @@ describe('architecture §5: behind a call that happened', () => {
     expect(output).toMatchObject(IN_DOUBT);
     expect((await payer.call({ attempt: 1 })).output).toMatchObject(OK);
     expect(payer.paid).toBe(1);
+  });
+});
+
+// [I34]
+describe('architecture §5: behind a sending that may have happened', () => {
+  const refused: Behaviour = () =>
+    Promise.reject(new HostError('tool_not_found', { final: true, reason: 'No such tool now' }));
+  const unsent: Behaviour = () =>
+    Promise.reject(Object.assign(new Error('no socket'), { sent: false }));
+  const REFUSED =
+    'The effect may or may not have happened. It was sent again, which was refused: No such tool now. What the former sending came to is still unknown.';
+  const UNSENT =
+    'The effect may or may not have happened. It was to be sent again, which failed on this host: no socket. What the former sending came to is still unknown.';
+
+  test('a refusal of its repeat leaves it in doubt', async () => {
+    const payer = await Payer.of(lost, { idempotent: true });
+    await expect(payer.call()).rejects.toMatchObject({ type: 'tool_failed' });
+    payer.behave = refused;
+    const asked = await payer.call({ tryNumber: 2 });
+    expect(asked.output).toMatchObject({ ...IN_DOUBT, reason: REFUSED });
+    expect(await payer.states()).toEqual(['in-doubt']);
+    payer.behave = async () => ({ receipt: 1 });
+    expect((await payer.call({ occurrence: 1 })).output).toMatchObject(IN_DOUBT);
+    expect(payer.paid).toBe(2);
+    expect((await payer.call({ resolution: wordOn(asked.output) })).output).toMatchObject(OK);
+  });
+
+  test.each([
+    ['was refused', refused, REFUSED],
+    ['did not leave the host', unsent, UNSENT],
+  ])(
+    'a sending by a human’s word that %s leaves it in doubt, each time by a word of its own',
+    async (_what, behave, reason) => {
+      const payer = await Payer.of(lost);
+      let { output } = await payer.call();
+      payer.behave = behave;
+      for (const paid of [2, 3]) {
+        const resolution = wordOn(output);
+        ({ output } = await payer.call({ resolution, tryNumber: 4 }));
+        expect(output).toMatchObject({ ...IN_DOUBT, reason });
+        // The word is used up.
+        expect((await payer.call({ resolution })).output).toMatchObject(IN_DOUBT);
+        expect((await payer.call({ occurrence: 1 })).output).toMatchObject(IN_DOUBT);
+        expect(await payer.states()).toEqual(['in-doubt']);
+        expect(payer.paid).toBe(paid);
+      }
+    },
+  );
+
+  test('a refusal of a repeat that changes nothing is its end', async () => {
+    const payer = await Payer.of(lost, { idempotent: true, safetyTier: 'read' });
+    await expect(payer.call()).rejects.toMatchObject({ type: 'tool_failed' });
+    payer.behave = refused;
+    expect((await payer.call({ tryNumber: 2 })).payload).toMatchObject({
+      error: { code: 'tool_not_found' },
+    });
+    expect(await payer.states()).toEqual(['failed-final']);
+  });
+
+  test('a refusal is its end where its tool knows that nothing happened', async () => {
+    let knows = false;
+    const reconcile: Tool['reconcile'] = async () => (knows ? { happened: false } : 'unknown');
+    const payer = await Payer.of(lost, { reconcile });
+    const { output } = await payer.call();
+    knows = true;
+    payer.behave = refused;
+    const { payload } = await payer.call({ resolution: wordOn(output) });
+    expect(payload).toMatchObject({ error: { code: 'tool_not_found' } });
+    expect(await payer.states()).toEqual(['failed-final']);
+  });
+
+  test('what a fork’s source sent is unknown to the tool, which was asked under another key', async () => {
+    const reconcile: Tool['reconcile'] = async () => ({ happened: false });
+    const payer = await Payer.of(refused, { reconcile });
+    const { output } = await payer.call({ resolution: { kind: 'perform', epoch: 3 } });
+    expect(output).toMatchObject({ ...IN_DOUBT, reason: REFUSED });
+    expect(await payer.states()).toEqual(['in-doubt']);
+  });
+
+  test('a human is told of each kind of call that stands in the way, and again of what came meanwhile', async () => {
+    const outputSchema = { type: 'object', required: ['receipt'] };
+    const payer = await Payer.of(async () => ({ useless: true }), { outputSchema });
+    await payer.call();
+    payer.behave = lost;
+    await payer.call({ args: OTHER_WORDS });
+    payer.behave = async () => ({ receipt: 1 });
+    const again = { occurrence: 1 };
+    const asked = await payer.call(again);
+    expect(asked.output).toMatchObject({
+      ...IN_DOUBT,
+      reason:
+        'This call was not made. The same call was made before and happened, but its result could not be used: node n of this run. It is not known whether an earlier call of the tool happened: node n of this run.',
+    });
+    payer.behave = lost;
+    await payer.call({ args: { to: 'B' }, resolution: wordOn(asked.output) });
+    payer.behave = async () => ({ receipt: 1 });
+    const more = await payer.call({ ...again, resolution: wordOn(asked.output) });
+    expect(more.output).toMatchObject({
+      ...IN_DOUBT,
+      reason:
+        'This call was not made. It is not known whether an earlier call of the tool happened: node n of this run.',
+    });
+    expect(payer.paid).toBe(3);
+    expect((await payer.call({ ...again, resolution: wordOn(more.output) })).output).toMatchObject(
+      OK,
+    );
   });
 });

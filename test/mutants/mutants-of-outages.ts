@@ -10,6 +10,7 @@ const OF_STORES = 'test/adapters/postgres-stores.test.ts';
 const ENDINGS = 'src/rules/endings.ts';
 const SLOTS = 'src/adapters/temporal/gated-slots.ts';
 const DB = 'src/adapters/postgres/db.ts';
+const OF_STANDING = 'test/activities/standing-effects.test.ts';
 const OF_OUTAGES = 'test/activities/outages.test.ts';
 const OF_RUNS = 'test/workflows/outages.test.ts';
 const OUTCOMES = 'src/opensentience/session/call-outcomes.ts';
@@ -85,8 +86,8 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     98,
     [
       'src/adapters/postgres/effect-ledger.ts',
-      'if (head) return !head.closed;',
-      'return head?.closed === false;',
+      "if (head) return head.closed ? 'closed' : 'open';",
+      "return head ? (head.closed ? 'closed' : 'open') : 'none';",
     ],
     ['test/adapters/one-row.test.ts', 'its calls wait'],
   ],
@@ -125,8 +126,8 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     99,
     [
       EFFECT,
-      "(known.kind === 'in-doubt' && tool && !isAskedAbout(tool))",
-      "known.kind === 'in-doubt'",
+      "if (known?.kind === 'in-doubt' && !known.isAsked)",
+      "if (known?.kind === 'in-doubt')",
     ],
     [OF_OUTAGES, 'fails for good'],
   ],
@@ -191,6 +192,67 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     ['test/activities/standing-effects.test.ts', 'where a human left it'],
   ],
   [
+    34,
+    [
+      EFFECT,
+      'if (isRefused && (answer.happened || !claim.inDoubt || !claim.isAsked))',
+      'if (isRefused)',
+    ],
+    [OF_STANDING, 'a refusal of its repeat leaves it in doubt'],
+  ],
+  [
+    34,
+    [
+      LEDGER,
+      'isForeign, leaseMs, inDoubt, epoch };',
+      'isForeign, leaseMs, epoch, inDoubt: inDoubt && !isForced };',
+    ],
+    [OF_STANDING, 'a sending by a human’s word'],
+  ],
+  [
+    34,
+    [EFFECT, '(isForeign && !told.happened)', 'false'],
+    [OF_STANDING, 'what a fork’s source sent is unknown'],
+  ],
+  [
+    34,
+    [
+      LEDGER,
+      "ARRAY['result', 'doubt', 'attempt', 'busy']",
+      "ARRAY['doubt', 'result', 'attempt', 'busy']",
+    ],
+    [OF_STORES, 'what is certain is told first'],
+  ],
+  [
+    34,
+    [
+      LEDGER,
+      "if (options.isHarmless || force === 'settles') return",
+      'if (options.isHarmless || force) return',
+    ],
+    [OF_STORES, 'what is certain is told first'],
+  ],
+  [
+    34,
+    [LEDGER, "why || ' ' || epoch || ' ' || effect_id <> ALL", 'effect_id <> ALL'],
+    [OF_STORES, 'what is certain is told first'],
+  ],
+  [
+    34,
+    [LEDGER, '(inDoubt && found.is_asked)', 'false'],
+    [OF_STORES, 'stays with it, whatever its tool says later'],
+  ],
+  [
+    34,
+    [EFFECT, 'heldAt.agoMs() >= LEASE_RENEWAL_MS;', 'false;'],
+    [OF_OUTAGES, 'looks whether that is still its own'],
+  ],
+  [
+    99,
+    [EFFECT, "if (known?.kind === 'in-doubt' && !known.isAsked)", 'if (!known)'],
+    [OF_OUTAGES, 'the model is told'],
+  ],
+  [
     99,
     [LEDGER, 'canonicalJson([tenant, series,', 'canonicalJson([tenant, identity.runId,'],
     [OF_STORES, 'a run of a series finds done'],
@@ -207,7 +269,11 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
-    [LEDGER, 'effect_id = ANY($3::text[])', 'cardinality($3::text[]) > 0'],
+    [
+      LEDGER,
+      "AND 'doubt ' || ${EPOCH} || ' ' || effect_id = ANY($3::text[])`,",
+      'AND cardinality($3::text[]) > 0`,',
+    ],
     [OF_STORES, 'leaves the others asked about'],
   ],
   [
@@ -217,7 +283,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
-    [LEDGER, 'run_id = $6, is_told = false,', 'run_id = $6,'],
+    [LEDGER, 'run_id = $6, is_told = false, is_asked', 'run_id = $6, is_asked'],
     [OF_STORES, 'is in doubt again, is asked about again'],
   ],
   [
@@ -244,7 +310,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     99,
     [
       EFFECT,
-      "return isHeld || putBack(effect, { effectId, epoch, state: 'claimed', leaseMs });",
+      "return isHeld || putBack(effect, { claim, state: 'claimed', leaseMs });",
       'return isHeld;',
     ],
     ['test/activities/outages.test.ts', 'for longer than a renewal of its lost claim'],

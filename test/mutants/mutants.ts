@@ -274,13 +274,13 @@ const ROWS: readonly Row[] = [
     [
       EFFECT,
       'const claim = await claimEffect(effect, word);',
-      "const claim = { kind: 'perform' as const, effectId: `e-${word}`, epoch: 1, inDoubt: false };",
+      "const claim = { kind: 'perform' as const, effectId: `e-${word}`, epoch: 1, inDoubt: false, isAsked: true, isForeign: false };",
     ],
     [OF_CALL_TOOL, 'claimed, performed, settled'],
   ],
   [
     33,
-    [LEDGER, "if (!(await isOpen(tx, identity))) return { kind: 'run-closed' };", ''],
+    [LEDGER, "if (run === 'closed') return { kind: 'run-closed' };", ''],
     [OF_CALL_TOOL, 'nothing is performed for a run that has ended'],
   ],
   [

@@ -39,11 +39,12 @@ const DOUBT: Asked = {
   actions: ['accept', 'reject', 'edit-accept'],
   output: { kind: 'in-doubt', effectId: 'eff-1', reason: 'The worker died.', epoch: 1 },
 };
+const SHOWN = [{ effectId: 'eff-1', epoch: 1, why: 'doubt' }] as const;
 /** An earlier call may have happened: no answer says what came of this one. */
 const NEW_CALL: Asked = {
   title: 'an earlier call in the way',
   actions: ['accept', 'reject'],
-  output: { kind: 'in-doubt', effectId: 'eff-2', reason: 'It was not made.', doubts: ['eff-1'] },
+  output: { kind: 'in-doubt', effectId: 'eff-2', reason: 'It was not made.', shown: SHOWN },
 };
 /** Nothing can perform it any more: no answer says that it is performed. */
 const REFUSED: Asked = {
@@ -73,7 +74,7 @@ const CASES: readonly (readonly [Asked, JsonObject, Word])[] = [
     { action: 'edit-accept', editedArtifactData: { paid: 5 } },
     { resolution: { kind: 'happened', outcome: { paid: 5 } } },
   ],
-  [NEW_CALL, { action: 'accept' }, { resolution: { kind: 'perform', doubts: ['eff-1'] } }],
+  [NEW_CALL, { action: 'accept' }, { resolution: { kind: 'perform', shown: SHOWN } }],
   [
     NEW_CALL,
     { action: 'reject', feedback: 'It was paid by hand.' },

@@ -19,8 +19,10 @@
 //   Every claim of a closed run is refused. Each new claim and the step to in-doubt raise the epoch. `settle` ends a claim,
 //   or a doubt (the reconcile hook's answer), under its epoch. What a fork inherits (epoch 0) was performed under another
 //   key: in doubt, it is no idempotent tool's to repeat. `recall` returns what the column "other tool" says, and claims
-//   nothing. `force` is a human's answer to a doubt: one about another epoch than the row's forces nothing.
-//   The doubts that the human was shown (`doubts`) are asked about at no other node or visit from then on (`is_told`).
+//   nothing. `force` is a human's answer to a doubt: one about another epoch than the row's forces nothing. It permits one
+//   more sending and says nothing of the former one, which stays in doubt until a sending is known to have happened.
+//   The doubts that the human was shown (`shown`) are asked about at no other node or visit from then on (`is_told`).
+//   What stands in the way and was not shown is asked about before the call is performed.
 import { HostError } from '../../rules/errors.ts';
 import { canonicalJson } from '../../rules/json.ts';
 import { sha256Hex } from '../../rules/ids.ts';
@@ -29,12 +31,15 @@ import type {
   ClaimOptions,
   EffectClaim,
   EffectIdentity,
+  EarlierCall,
   EffectLedger,
   EffectRecall,
   EffectRow,
   EffectState,
   FormerEffect,
   HumanWord,
+  ShownCall,
+  StandingReason,
 } from '../../ports/effects.ts';
 import type { SealedDb, Transaction } from './db.ts';
 
@@ -52,12 +57,14 @@ interface EffectRecord {
   readonly attempt: number;
   readonly state: EffectState;
   readonly idempotent: boolean;
+  readonly is_asked: boolean;
+  readonly is_foreign: boolean;
   readonly epoch: number;
   readonly lease_until_ms: number;
   readonly outcome_hash: string | null;
 }
 const COLUMNS = `effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence, attempt,
-  state, idempotent, epoch, lease_until_ms, outcome_hash`;
+  state, idempotent, is_asked, is_foreign, epoch, lease_until_ms, outcome_hash`;
 
 export function effectIdOf(identity: EffectIdentity): string {
   const { tenant, series, nodeId, visit, toolId, argsHash, occurrence } = identity;
@@ -107,7 +114,9 @@ export function createEffectLedger(db: SealedDb): EffectLedger {
     async putBack(lost) {
       const identity = await keyed(db, lost.identity);
       const effect = { leaseMs: 0, ...lost, identity };
-      return db.transaction(async (tx) => (await isOpen(tx, identity)) && insert(tx, effect));
+      return db.transaction(
+        async (tx) => (await stateOf(tx, identity)) === 'open' && insert(tx, effect),
+      );
     },
     async ofRun({ tenant, runId }) {
       const records = await db.query<EffectRecord>(
@@ -126,21 +135,25 @@ interface Ask {
 }
 
 async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
-  const { identity } = ask;
-  if (!(await isOpen(tx, identity))) return { kind: 'run-closed' };
+  const { identity, attempt, options } = ask;
+  const run = await stateOf(tx, identity);
+  if (run === 'none') throw new HostError('run_not_found', { runId: identity.runId });
+  if (run === 'closed') return { kind: 'run-closed' };
   const effectId = effectIdOf(identity);
   const found = await find(tx, effectId);
   const isNew = !found || found.state === 'failed-before-send';
-  const stands = isNew ? await standsInTheWay(tx, ask) : undefined;
+  // A word on a doubt whose row is not here, but in the ledger of a fork's source: of a sending under another key.
+  const isForeign = !found && isOnDoubt(options);
+  const stands = isNew && !isForeign ? await standsInTheWay(tx, ask) : undefined;
   if (stands) return stands;
-  const { attempt, options } = ask;
-  const { idempotent } = options;
   if (isNew && typeof options.force === 'object') await noteTold(tx, identity, options.force);
   if (found) return claimFound(tx, ask, found);
   const epoch = wordEpoch(options) + 1;
-  const claimed = { identity, attempt, state: 'claimed', epoch, idempotent } as const;
-  if (await insert(tx, { ...claimed, leaseMs: options.leaseMs }))
-    return { kind: 'perform', effectId, epoch, inDoubt: false };
+  const { idempotent, leaseMs } = options;
+  const isAsked = isForeign || options.isHarmless !== true;
+  const claimed = { identity, attempt, state: 'claimed', epoch, idempotent, leaseMs } as const;
+  if (await insert(tx, { ...claimed, isAsked, isForeign }))
+    return { kind: 'perform', effectId, epoch, isAsked, isForeign, inDoubt: isForeign };
   // Another claimer inserted it meanwhile; rows are never deleted, so now it is found.
   return claim(tx, ask);
 }
@@ -149,22 +162,26 @@ async function claim(tx: Transaction, ask: Ask): Promise<EffectClaim> {
  * Shared: claims go side by side, but the append that closes the run waits for them, and they for it. Throws service_unavailable
  * where the run is there and its log is not: it is made again.
  */
-async function isOpen(tx: Transaction, { runId, tenant }: EffectIdentity): Promise<boolean> {
+async function stateOf(
+  tx: Transaction,
+  { runId, tenant }: EffectIdentity,
+): Promise<'open' | 'closed' | 'none'> {
   const [head] = await tx.query<{ closed: boolean }>(
     'SELECT closed FROM run_heads WHERE run_id = $1 AND tenant_id = $2 FOR SHARE',
     [runId, tenant],
   );
-  if (head) return !head.closed;
+  if (head) return head.closed ? 'closed' : 'open';
   const known = 'SELECT 1 FROM runs WHERE run_id = $1 AND tenant_id = $2';
-  if ((await tx.query(known, [runId, tenant])).length === 0) return false;
+  if ((await tx.query(known, [runId, tenant])).length === 0) return 'none';
   throw new HostError('service_unavailable', {
     reason: 'The log of the run is being made again; try again later.',
   });
 }
 
 async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
-  if (await isOpen(tx, former.identity))
-    await insert(tx, { ...former, idempotent: false, epoch: INHERITED_EPOCH, leaseMs: 0 });
+  if ((await stateOf(tx, former.identity)) !== 'open') return;
+  const inherited = { idempotent: false, isAsked: true, isForeign: true, epoch: INHERITED_EPOCH };
+  await insert(tx, { ...former, ...inherited, leaseMs: 0 });
 }
 
 interface NewEffect {
@@ -172,6 +189,8 @@ interface NewEffect {
   readonly attempt: number;
   readonly state: EffectState;
   readonly idempotent: boolean;
+  readonly isAsked: boolean;
+  readonly isForeign: boolean;
   readonly epoch: number;
   readonly leaseMs: number;
   readonly outcomeHash?: string;
@@ -179,17 +198,21 @@ interface NewEffect {
 
 /** False: there is one by this identity. */
 async function insert(tx: Transaction, effect: NewEffect): Promise<boolean> {
-  const { identity, attempt, state, idempotent, epoch, leaseMs, outcomeHash = null } = effect;
+  const { identity, attempt, state, idempotent, isAsked, isForeign } = effect;
+  const { epoch, leaseMs, outcomeHash = null } = effect;
   const { tenant, runId, rootRunId, series, nodeId, visit, toolId, argsHash, occurrence } =
     identity;
   const named = [tenant, runId, rootRunId, series, nodeId, visit, toolId, argsHash, occurrence];
   const inserted = await tx.query(
     `INSERT INTO effects (effect_id, tenant_id, run_id, root_run_id, series, node_id, visit, tool_id, args_hash, occurrence,
-       attempt, state, idempotent, epoch, lease_until_ms, outcome_hash, created_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, openwop_now_ms() + $15::bigint, $16,
+       attempt, state, idempotent, is_asked, is_foreign, epoch, outcome_hash, lease_until_ms, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, openwop_now_ms() + $18::bigint,
        openwop_now_ms())
      ON CONFLICT DO NOTHING RETURNING 1`,
-    [effectIdOf(identity), ...named, attempt, state, idempotent, epoch, leaseMs, outcomeHash],
+    [
+      ...[effectIdOf(identity), ...named, attempt, state, idempotent, isAsked, isForeign],
+      ...[epoch, outcomeHash, leaseMs],
+    ],
   );
   return inserted.length > 0;
 }
@@ -215,6 +238,7 @@ async function recall(
 /** What is known of it, for who may not perform it again. Undefined: it did not leave the host. */
 async function recallFound(tx: Transaction, found: Found): Promise<EffectRecall | undefined> {
   const { effect_id: effectId, epoch, outcome_hash: outcomeHash } = found;
+  const { is_asked: isAsked, is_foreign: isForeign } = found;
   switch (found.state) {
     case 'done':
       return { kind: 'done', effectId, outcomeHash: outcomeHash ?? '' };
@@ -228,9 +252,9 @@ async function recallFound(tx: Transaction, found: Found): Promise<EffectRecall 
         "UPDATE effects SET state = 'in-doubt', epoch = epoch + 1 WHERE effect_id = $1",
         [effectId],
       );
-      return { kind: 'in-doubt', effectId, epoch: epoch + 1 };
+      return { kind: 'in-doubt', effectId, epoch: epoch + 1, isAsked, isForeign };
     case 'in-doubt':
-      return { kind: 'in-doubt', effectId, epoch };
+      return { kind: 'in-doubt', effectId, epoch, isAsked, isForeign };
     case 'failed-before-send':
       return undefined;
   }
@@ -245,17 +269,19 @@ async function claimFound(
   const isForced = isWordOn(found, options.force);
   const isRepeatable = options.idempotent && found.idempotent && isSameKey;
   const mayRepeat = isRepeatable || isForced;
-  const isUnknown =
+  // Neither a human's word nor that the tool is idempotent says what became of it.
+  const inDoubt =
     found.state === 'in-doubt' ||
     (found.state === 'claimed' && found.lease_until_ms <= found.now_ms);
-  const known = isUnknown && mayRepeat ? undefined : await recallFound(tx, found);
+  const known = inDoubt && mayRepeat ? undefined : await recallFound(tx, found);
   if (known) return known;
-  // A human's word has settled the doubt; that a tool is idempotent has not.
-  const inDoubt = isUnknown && !isForced;
   const epoch = Math.max(found.epoch, wordEpoch(options)) + 1;
   const { idempotent, leaseMs } = options;
+  const isAsked = options.isHarmless !== true || (inDoubt && found.is_asked);
+  const isForeign = inDoubt && found.is_foreign;
   const { runId } = identity;
-  return claimAgain(tx, found, { runId, attempt, idempotent, leaseMs, inDoubt, epoch });
+  const claimed = { runId, attempt, idempotent, isAsked, isForeign, leaseMs, inDoubt, epoch };
+  return claimAgain(tx, found, claimed);
 }
 
 /** A word that a fork's source was given is none on what the fork has of it: that has an epoch of its own. */
@@ -268,41 +294,50 @@ function wordEpoch({ force }: ClaimOptions): number {
   return typeof force === 'object' ? (force.epoch ?? 0) : 0;
 }
 
+/** Of the very call that is claimed: it may have been made. */
+function isOnDoubt({ force }: ClaimOptions): boolean {
+  return typeof force === 'object' && force.epoch !== undefined;
+}
+
 async function claimAgain(
   tx: Transaction,
   { effect_id: effectId }: EffectRecord,
-  claimed: Pick<NewEffect, 'attempt' | 'idempotent' | 'leaseMs' | 'epoch'> & {
+  claimed: Omit<NewEffect, 'identity' | 'state' | 'outcomeHash'> & {
     readonly runId: string;
     readonly inDoubt: boolean;
   },
 ): Promise<EffectClaim> {
-  const { runId, attempt, idempotent, leaseMs, epoch, inDoubt } = claimed;
+  const { runId, attempt, idempotent, isAsked, isForeign, leaseMs, epoch, inDoubt } = claimed;
   await tx.query(
     `UPDATE effects SET state = 'claimed', epoch = $4, attempt = $2, outcome_hash = NULL, idempotent = $5,
-       run_id = $6, is_told = false,
+       run_id = $6, is_told = false, is_asked = $7, is_foreign = $8,
        lease_until_ms = openwop_now_ms() + $3::bigint
      WHERE effect_id = $1`,
-    [effectId, attempt, leaseMs, epoch, idempotent, runId],
+    [effectId, attempt, leaseMs, epoch, idempotent, runId, isAsked, isForeign],
   );
-  return { kind: 'perform', effectId, epoch, inDoubt };
+  return { kind: 'perform', effectId, epoch, isAsked, isForeign, inDoubt };
 }
 
 /** It may have happened. */
 const IS_DOUBT =
   "(state = 'in-doubt' OR (state = 'claimed' AND lease_until_ms <= openwop_now_ms()))";
 
+/** Which doubt it is: a claim whose lease is over becomes one of the next epoch, whoever notes it first. */
+const EPOCH =
+  "(epoch + CASE WHEN state = 'claimed' AND lease_until_ms <= openwop_now_ms() THEN 1 ELSE 0 END)";
+
 /** ms after which a call looks again whether the one that it waits for, at another node or visit, has ended. */
 const WAIT_MS = 1_000;
-/** Earlier calls that a human is shown at once; who is asked about a later call is shown the others. */
+/** Earlier calls that a human is shown at once; the others are asked about after these. */
 const MAX_SHOWN = 5;
 // $1 tenant, $2 root, $3 tool, $4 series, $5 node, $6 visit, $7 run, $8 attempt, $9 arguments, $10 the new row, which another
-// claimer may have inserted meanwhile, $11 calls were left. In its own place each doubt counts, and what an earlier attempt did,
+// claimer may have inserted meanwhile, $11 calls were left, $12 what a human was shown. In its own place each doubt counts, and what an earlier attempt did,
 // or may have done. Elsewhere a doubt counts that nobody may be asked about: after a call was left, of any run of the family; else of
 // one that has ended. A claim with a running lease in this run, or in one that has ended, may be what was left: its end is
 // waited for.
 const STANDING_SQL = `
-  SELECT why, effect_id, run_id, node_id, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
-    SELECT effect_id, run_id, node_id, is_told, created_at_ms, lease_until_ms, CASE
+  SELECT why, effect_id, epoch, run_id, node_id, LEAST(lease_until_ms, openwop_now_ms() + ${WAIT_MS}) AS wait_until_ms FROM (
+    SELECT effect_id, ${EPOCH} AS epoch, run_id, node_id, is_told, created_at_ms, lease_until_ms, CASE
         WHEN series = $4 AND node_id = $5 AND visit = $6 THEN CASE
           WHEN ${IS_DOUBT} THEN 'doubt'
           WHEN state = 'done-without-result' AND args_hash = $9 THEN 'result'
@@ -320,13 +355,14 @@ const STANDING_SQL = `
         (series = $4 AND node_id = $5 AND visit = $6)
         OR (root_run_id = $2 AND state IN ('in-doubt', 'claimed')))
   ) AS standing
-  WHERE why IS NOT NULL
-  ORDER BY array_position(ARRAY['doubt', 'result', 'attempt', 'busy'], why), is_told, created_at_ms, effect_id
+  WHERE why IS NOT NULL AND why || ' ' || epoch || ' ' || effect_id <> ALL($12::text[])
+  ORDER BY array_position(ARRAY['result', 'doubt', 'attempt', 'busy'], why), is_told, created_at_ms, effect_id
   LIMIT ${MAX_SHOWN + 1}`;
 
 interface Standing {
-  readonly why: 'doubt' | 'result' | 'attempt' | 'busy';
+  readonly why: StandingReason | 'busy';
   readonly effect_id: string;
+  readonly epoch: number;
   readonly run_id: string;
   readonly node_id: string;
   readonly wait_until_ms: number;
@@ -337,22 +373,32 @@ async function standsInTheWay(
   tx: Transaction,
   { identity, attempt, options }: Ask,
 ): Promise<Extract<EffectClaim, { kind: 'differs' | 'busy' }> | undefined> {
-  if (options.isHarmless || options.force !== undefined) return undefined;
+  const { force } = options;
+  if (options.isHarmless || force === 'settles') return undefined;
   const { tenant, runId, rootRunId, series, toolId, nodeId, visit, argsHash } = identity;
   const effectId = effectIdOf(identity);
   const standing = await tx.query<Standing>(STANDING_SQL, [
     ...[tenant, rootRunId, toolId, series, nodeId, visit],
     ...[runId, attempt, argsHash, effectId, options.hasLeftCalls === true],
+    force?.shown?.map(shownKey) ?? [],
   ]);
   const [first] = standing;
   if (!first) return undefined;
-  const { why, wait_until_ms: leaseUntilMs } = first;
-  if (why === 'busy') return { kind: 'busy', effectId, leaseUntilMs };
-  const all = standing
-    .filter((call) => call.why === why)
-    .map((call) => ({ effectId: call.effect_id, runId: call.run_id, nodeId: call.node_id }));
+  if (first.why === 'busy') return { kind: 'busy', effectId, leaseUntilMs: first.wait_until_ms };
+  const all = standing.flatMap(earlierCall);
   const earlier = all.slice(0, MAX_SHOWN);
-  return { kind: 'differs', effectId, why, earlier, isMore: all.length > MAX_SHOWN };
+  return { kind: 'differs', effectId, earlier, isMore: all.length > MAX_SHOWN };
+}
+
+/** None of what is waited for: it comes last. */
+function earlierCall({ why, effect_id, epoch, run_id, node_id }: Standing): EarlierCall[] {
+  if (why === 'busy') return [];
+  return [{ effectId: effect_id, epoch, why, runId: run_id, nodeId: node_id }];
+}
+
+/** As STANDING_SQL writes it. */
+function shownKey({ why, epoch, effectId }: ShownCall): string {
+  return `${why} ${epoch} ${effectId}`;
 }
 
 /**
@@ -362,12 +408,14 @@ async function standsInTheWay(
 async function noteTold(
   tx: Transaction,
   { tenant, rootRunId }: EffectIdentity,
-  { doubts = [] }: Exclude<HumanWord, 'settles'>,
+  { shown = [] }: Exclude<HumanWord, 'settles'>,
 ): Promise<void> {
+  const doubts = shown.filter(({ why }) => why === 'doubt').map(shownKey);
   if (doubts.length === 0) return;
   await tx.query(
     `UPDATE effects SET is_told = true
-     WHERE tenant_id = $1 AND root_run_id = $2 AND effect_id = ANY($3::text[]) AND ${IS_DOUBT} AND NOT is_told`,
+     WHERE tenant_id = $1 AND root_run_id = $2 AND ${IS_DOUBT} AND NOT is_told
+       AND 'doubt ' || ${EPOCH} || ' ' || effect_id = ANY($3::text[])`,
     [tenant, rootRunId, doubts],
   );
 }

@@ -409,6 +409,10 @@ CREATE TABLE effects (
     CHECK (state IN ('claimed', 'done', 'done-without-result', 'failed-before-send', 'failed-final', 'in-doubt')),
   -- What its tool said when the effect was claimed last.
   idempotent boolean NOT NULL,
+  -- A doubt about it goes to a human: its tool said so at this claim, or at a former one that is in doubt.
+  is_asked boolean NOT NULL,
+  -- A sending under another key may have happened: the tool does not know this one.
+  is_foreign boolean NOT NULL,
   -- A human had another call performed, and was shown that it is not known what became of this one.
   is_told boolean NOT NULL DEFAULT false,
   epoch integer NOT NULL,
