@@ -140,17 +140,20 @@ export async function settleByWord(effect: KnownEffect, word: Word): Promise<Eff
   }
   const { ports, input } = effect;
   const known = await ports.stores.effects.recall(identityOf(input));
+  // It was made while the question was open: the agent is told both, the no and that it came too late.
+  if (known?.kind === 'done' && word.isRefusal)
+    return { kind: 'error', error: skipped(effect, word, REFUSED_TOO_LATE) };
   if (known && known.kind !== 'in-doubt') return follow(effect, known);
-  return { kind: 'error', error: skipped(effect, word, known !== undefined) };
+  const said = known ? LEFT_IN_DOUBT : ERRORS.effect_skipped.message;
+  return { kind: 'error', error: skipped(effect, word, said) };
 }
 
 /** The agent is given the human's reason: data that nobody vouches for, like every answer. */
 function skipped(
   { ports }: KnownEffect,
   { reason }: Extract<Word, { kind: 'skip' }>,
-  mayHaveHappened: boolean,
+  said: string,
 ): ToolError {
-  const said = mayHaveHappened ? LEFT_IN_DOUBT : ERRORS.effect_skipped.message;
   if (reason === undefined) return toolError('effect_skipped', said);
   return toolError('effect_skipped', `${said} The reason given: ${ports.redactor.text(reason)}`);
 }
@@ -230,6 +233,10 @@ function standingReason(
 /** What a human who leaves a doubt does not settle. */
 const LEFT_IN_DOUBT =
   'A human decided not to perform the effect again. Whether it happened is unknown.';
+
+/** What a human who refuses a call does not undo. */
+const REFUSED_TOO_LATE =
+  'A human decided not to perform the effect. But the same call had been made earlier, and happened.';
 
 type Followed = EffectRecall | Exclude<EffectClaim, { kind: 'perform' }>;
 

@@ -179,10 +179,10 @@ function noteFailure(call: ToolCall, error: unknown): void {
 async function callTool(placed: Placed): Promise<CallToolOutput> {
   const { work, invocation, call } = placed;
   if (call.unreached) return giveUp(placed, call.unreached);
-  const { resolution } = call;
   if (runsOf(invocation, call) !== undefined) return callAgent(placed);
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
-  // Only what is performed needs the agent; what is only settled does not.
+  const resolution = call.resolution ?? askedFirst(call, tool?.remote?.asks === true);
+  // Only what is performed needs the agent; what is looked up or settled does not.
   const isPerformed = resolution === undefined || resolution.kind === 'perform';
   const remote = isPerformed ? tool?.remote : undefined;
   const name = nameOf(call);
@@ -214,6 +214,11 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
     if (mayStream(error)) await sealCall(placed, name);
     throw error;
   }
+}
+
+/** Nobody has been asked about it yet: a human is, unless an earlier attempt made the call. */
+function askedFirst({ approval }: ToolCall, asks: boolean): CallToolInput['resolution'] {
+  return asks && approval === undefined ? { kind: 'asking' } : undefined;
 }
 
 /** The agent whose run this call is. */
@@ -340,7 +345,9 @@ function resolutionOf(
 }
 
 /** The agent is given the reason. */
-function skipped(answer: JsonObject): NonNullable<CallToolInput['resolution']> {
+function skipped(
+  answer: JsonObject,
+): Extract<CallToolInput['resolution'], { readonly kind: 'skip' }> {
   const reason = reasonOf(answer);
   return { kind: 'skip', ...(reason === undefined ? {} : { reason }) };
 }
@@ -409,6 +416,8 @@ async function askForApproval(placed: Placed): Promise<void> {
   call.rounds++;
   const isAccepted = isJsonObject(value) && value.action === 'accept';
   call.approval = isAccepted ? { by: `human:${principalOf(resolvedBy)}` } : undefined;
-  call.resolution = isAccepted ? undefined : skipped(isJsonObject(value) ? value : {});
+  call.resolution = isAccepted
+    ? undefined
+    : { ...skipped(isJsonObject(value) ? value : {}), isRefusal: true };
   await perform(placed);
 }

@@ -113,6 +113,51 @@ describe("the operator's policy holds at the call, too (seed 004 §4.3.1)", () =
     const called = await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'me' }) });
     expect(called.output).toMatchObject({ kind: 'returned', status: 'ok' });
   });
+
+  // [I123]
+  test('what is known is looked up before somebody is asked, and nothing is performed for that', async () => {
+    let calls = 0;
+    const tool = remoteTool(async () => ({ paid: ++calls }), {}, { approval: 'ask' });
+    const rig = await createRig(stores, { remote: [tool] });
+    const lookUp = async () => {
+      const asking = input(rig, { resolution: { kind: 'asking' } });
+      return (await runActivity(rig, 'callTool', { input: asking })).output;
+    };
+    expect(await lookUp()).toMatchObject({ kind: 'needs-approval' });
+    await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'me' }) });
+    expect(await lookUp()).toMatchObject({ kind: 'returned', status: 'ok' });
+    expect(calls).toBe(1);
+  });
+
+  // [I123]
+  test('a no to a call that was made meanwhile is returned as both', async () => {
+    const tool = remoteTool(async () => ({ paid: true }), {}, { approval: 'ask' });
+    const rig = await createRig(stores, { remote: [tool] });
+    const no = async (more: { isRefusal?: true }) => {
+      const resolution = { kind: 'skip', reason: 'Never pay.', ...more } as const;
+      const { output, events } = await runActivity(rig, 'callTool', {
+        input: input(rig, { resolution }),
+      });
+      return { status: (output as { status?: string }).status, payload: events[0]?.payload };
+    };
+    const errorOf = async () => (await no({ isRefusal: true })).payload;
+    expect(await errorOf()).toMatchObject({
+      error: {
+        code: 'effect_skipped',
+        message: 'A human decided not to perform the effect. The reason given: Never pay.',
+      },
+    });
+    await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'me' }) });
+    expect(await errorOf()).toMatchObject({
+      error: {
+        code: 'effect_skipped',
+        message:
+          'A human decided not to perform the effect. But the same call had been made earlier, and happened. The reason given: Never pay.',
+      },
+    });
+    // A word on an effect in doubt is another thing: what became of it by then is what is told.
+    expect(await no({})).toMatchObject({ status: 'ok', payload: { outcome: { paid: true } } });
+  });
 });
 
 describe('an agent that is not there (architecture §5)', () => {
