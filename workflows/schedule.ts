@@ -22,7 +22,7 @@ import { newFrame, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf, unlessFault } from './failures.ts';
 import { passOver, takeOver } from './handoff.ts';
-import { readable } from './values.ts';
+import { dropOutputs, readable } from './values.ts';
 import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
 
 function decidedIn(run: Run): Decided {
@@ -192,6 +192,7 @@ function isPending(run: Run, nodeId: string): boolean {
 function skip(run: Run, nodeId: string, reason: string): void {
   const state = nodeState(run, nodeId);
   state.outcome = 'skipped';
+  dropOutputs(run, nodeId);
   state.skips = (state.skips ?? 0) + 1;
   takeOver(run, nodeId);
   const key = emissionKey('node.skipped', {

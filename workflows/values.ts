@@ -6,9 +6,10 @@ import type { CausedBy } from '../src/rules/journal.ts';
 import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import { jsonBytes } from '../src/rules/json.ts';
 import { mask } from '../src/rules/redaction.ts';
+import { isSensitiveOutput, isSensitivePort } from '../src/rules/variables.ts';
 import { INLINE_VALUE_BYTES, NODE_INPUTS_BYTES, RUN_VALUES_BYTES } from '../src/rules/limits.ts';
-import type { PortValue, WorkflowDefinition, WorkflowNode } from '../schemas/types.generated.ts';
-import { emitFact, nodeFailure, type Run, type Visit } from './context.ts';
+import type { PortValue, WorkflowDefinition } from '../schemas/types.generated.ts';
+import { emitFact, nodeFailure, nodeState, type Run, type Visit } from './context.ts';
 import type { RunState } from './frames.ts';
 
 const MASK = mask();
@@ -52,12 +53,8 @@ export function sensitiveInputs(
   { run, node }: Visit,
   mapping: Readonly<Record<string, string>>,
 ): string[] {
-  const masked = ([, port]: [string, PortValue]): boolean => {
-    if (port.type === 'variable') return isSensitive(run, port.variableName);
-    if (port.type !== 'connection') return false;
-    return run.nodes.get(port.nodeId)?.outputSensitivity?.[port.outputKey] === true;
-  };
-  const ports = Object.entries(node.inputs).filter(masked);
+  const { definition } = run.input;
+  const ports = Object.entries(node.inputs).filter(([, port]) => isSensitivePort(definition, port));
   const mapped = Object.entries(mapping).filter(([, from]) => isSensitive(run, from));
   const isOver = ([name]: [string, PortValue]) =>
     mapping[name] === undefined || run.state.variables[mapping[name]] === undefined;
@@ -93,6 +90,13 @@ export function hold(run: Run, before: JsonValue | undefined, next: JsonValue): 
   if (held > RUN_VALUES_BYTES && held > run.heldBytes)
     throw tooLarge('what the run keeps of values', RUN_VALUES_BYTES, held);
   run.heldBytes = held;
+}
+
+/** A node that failed or was skipped has no outputs: a step behind its no is not given the yes of an earlier visit. */
+export function dropOutputs(run: Run, nodeId: string): void {
+  const state = nodeState(run, nodeId);
+  hold(run, state.outputs, {});
+  state.outputs = {};
 }
 
 /** Whether a variable is declared sensitive. */
@@ -149,10 +153,13 @@ export function shownVariables(definition: WorkflowDefinition, variables: JsonOb
   );
 }
 
-/** Outputs as `node.completed` may show them: ports marked in outputSensitivity are masked. */
-export function shownOutputs(node: WorkflowNode, outputs: JsonObject): JsonObject {
-  const marks = node.outputSensitivity ?? {};
+/** Outputs as `node.completed` may show them: what is marked in outputSensitivity, or comes masked from elsewhere, is masked. */
+export function shownOutputs({ run, node }: Visit, outputs: JsonObject): JsonObject {
+  const { definition } = run.input;
   return Object.fromEntries(
-    Object.entries(outputs).map(([port, value]) => [port, marks[port] ? MASK : value]),
+    Object.entries(outputs).map(([port, value]) => [
+      port,
+      isSensitiveOutput(definition, node, port) ? MASK : value,
+    ]),
   );
 }

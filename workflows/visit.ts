@@ -27,7 +27,7 @@ import { gate, isPausing } from './pause.ts';
 import { missingRequirement } from './nodes/requires-missing.ts';
 import { isCrowded, stepKey, type SourceFacts } from './steps.ts';
 import { isLeftToNextSegment, noteFullTask } from './segments.ts';
-import { bounded, hold, shownOutputs } from './values.ts';
+import { bounded, dropOutputs, hold, shownOutputs } from './values.ts';
 
 /** `node.settings` of a definition; absent means one attempt without a time limit. */
 interface NodeSettings {
@@ -313,14 +313,14 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
 }
 
 function complete(visit: Visit, outputs: JsonObject): void {
-  const { frame, node, run } = visit;
+  const { frame, run } = visit;
   const state = nodeState(run, frame.nodeId);
   state.outcome = 'completed';
   state.outputs = outputs;
   state.error = undefined;
   emitFact(visit, 'node.completed', {
     step: 'node',
-    payload: { nodeId: frame.nodeId, outputs: shownOutputs(node, outputs), ...agentField(visit) },
+    payload: { nodeId: frame.nodeId, outputs: shownOutputs(visit, outputs), ...agentField(visit) },
   });
 }
 
@@ -329,6 +329,7 @@ function fail(visit: Visit, error: NodeError): void {
   const state = nodeState(run, frame.nodeId);
   state.outcome = 'failed';
   state.error = error;
+  dropOutputs(run, frame.nodeId);
   // A node that was never started was never attempted.
   const attempts: { attempts?: number } =
     frame.phase === 'ready' ? {} : { attempts: frame.attempt + 1 };

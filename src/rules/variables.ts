@@ -1,6 +1,7 @@
 // Variables of a definition (workflow-definition.schema.json): their types, and what of them is not shown.
 import { isJsonObject, type JsonValue } from './json.ts';
 import type {
+  PortValue,
   WorkflowDefinition,
   WorkflowNode,
   WorkflowVariable,
@@ -46,6 +47,45 @@ export function withDefaultsShown(
       ),
     }),
   };
+}
+
+/** Nodes whose outputs are their inputs, by name. */
+const ECHOES: ReadonlySet<string> = new Set(['core.identity', 'core.end']);
+
+/** Whether the value of an input comes from where it is masked: a variable, a channel, or the output of a node. */
+export function isSensitivePort(definition: WorkflowDefinition, port: PortValue): boolean {
+  const seen = new Set<PortValue>();
+  const { nodes, variables, channels = {} } = definition;
+  for (let at: PortValue | undefined = port; at && !seen.has(at);) {
+    seen.add(at);
+    if (at.type === 'variable') {
+      const { variableName: name } = at;
+      const isVariable = variables.some((one) => one.name === name && one.sensitive === true);
+      return isVariable || (Object.hasOwn(channels, name) && channels[name]?.sensitive === true);
+    }
+    if (at.type !== 'connection') return false;
+    const { nodeId, outputKey }: { nodeId: string; outputKey: string } = at;
+    const node: WorkflowNode | undefined = nodes.find(({ id }) => id === nodeId);
+    if (node?.outputSensitivity?.[outputKey] === true) return true;
+    at = node && echoed(node, outputKey);
+  }
+  return false;
+}
+
+/** The input that an output of the node only repeats. */
+function echoed({ typeId, inputs }: WorkflowNode, outputKey: string): PortValue | undefined {
+  return ECHOES.has(typeId) && Object.hasOwn(inputs, outputKey) ? inputs[outputKey] : undefined;
+}
+
+/** Whether an output is masked: it is marked so, or the node only repeats what is. */
+export function isSensitiveOutput(
+  definition: WorkflowDefinition,
+  node: WorkflowNode,
+  outputKey: string,
+): boolean {
+  if (node.outputSensitivity?.[outputKey] === true) return true;
+  const port = echoed(node, outputKey);
+  return port !== undefined && isSensitivePort(definition, port);
 }
 
 /** The node writes what its definition says into what is declared sensitive. */

@@ -4,15 +4,18 @@
 import { gateFieldsOf, isTestDefinition } from '../rules/capabilities.ts';
 import { graphOf } from '../rules/definition-graph.ts';
 import { actionFaults, offeredActions } from '../rules/gate-actions.ts';
-import { edgeDecision } from '../rules/routing.ts';
+import { edgeDecision, ruleOf } from '../rules/routing.ts';
 import type {
   ApprovalGateConfig,
   WorkflowDefinition,
   WorkflowEdge,
+  WorkflowNode,
 } from '../../schemas/types.generated.ts';
 import type { DefinitionFault } from './load-definition.ts';
+import { conditionFinds } from './linear-pattern.ts';
 import { validate } from './validators.ts';
 import { pointerSegment } from '../rules/json.ts';
+import { isSensitivePort } from '../rules/variables.ts';
 
 /** Fields that every gate may have. */
 const FIELDS = ['title', 'description', 'actions', 'timeoutMs'] as const;
@@ -34,7 +37,8 @@ export function gateFaults(
   { testMode = false }: { readonly testMode?: boolean },
 ): DefinitionFault[] {
   const isTest = testMode && isTestDefinition(definition);
-  return definition.nodes.flatMap(({ typeId, config, id }, index) => {
+  return definition.nodes.flatMap((node, index) => {
+    const { typeId, config, id } = node;
     if (typeId !== 'core.approvalGate' || !validate.nodeConfig(typeId, config).ok) return [];
     const pointer = `/nodes/${index}/config`;
     const gate: Gate = { gate: config, id, pointer, testMode, isTest };
@@ -44,12 +48,26 @@ export function gateFaults(
       ...fieldFaults(gate),
       ...routeFaults(definition, gate),
       ...(testMode || wrong.length > 0 ? [] : editFaults(definition, gate)),
+      ...maskedFaults(definition, node, `/nodes/${index}/inputs`),
     ];
   });
 }
 
 function refusal(pointer: string, message: string): DefinitionFault {
   return { pointer, message, code: 'validation_error' };
+}
+
+/** What is approved is what was seen, so a gate masks nothing: it asks about nothing that has to be masked. */
+function maskedFaults(
+  definition: WorkflowDefinition,
+  { inputs }: WorkflowNode,
+  pointer: string,
+): DefinitionFault[] {
+  const message =
+    'a gate shows its inputs to people and in the log: it takes none from a sensitive variable, channel or output';
+  return Object.entries(inputs)
+    .filter(([, port]) => isSensitivePort(definition, port))
+    .map(([name]) => refusal(`${pointer}/${pointerSegment(name)}`, message));
 }
 
 /** What is accepted is honoured: every field that is set has an effect. */
@@ -96,15 +114,24 @@ function routeFaults(
   definition: WorkflowDefinition,
   { gate, id, pointer }: Gate,
 ): DefinitionFault[] {
-  const { forwardOut, backOut } = graphOf(definition);
-  const out = [...(forwardOut.get(id) ?? []), ...(backOut.get(id) ?? [])];
+  const graph = graphOf(definition);
+  const forward = graph.forwardOut.get(id) ?? [];
+  const back = graph.backOut.get(id) ?? [];
+  const disabled = new Set(definition.nodes.filter((one) => one.disabled).map((one) => one.id));
+  // Of a loop the rule of its first step is not asked. Behind a disabled step nothing starts for this edge.
+  const out = [
+    ...forward.filter(({ targetNodeId: target }) => ruleOf(graph, target) !== 'any_failed'),
+    ...back,
+  ].filter(({ targetNodeId: target }) => !disabled.has(target));
   return offeredActions(gate).flatMap(({ action, effect }, at) => {
     const place = `${pointer}/actions/${at}`;
     if (effect !== 'route') return [];
     if ((gate.requiredApprovals ?? 1) > 1)
       return [refusal(place, 'the effect "route" does not go with requiredApprovals')];
     if (out.some((edge) => mayTake(edge, action))) return [];
-    const needed = `an edge from "${id}" with a condition that holds where outputs.action is "${action}"`;
+    const needed =
+      `an edge from "${id}" with a condition that holds where outputs.action is "${action}", ` +
+      'to a step that is not disabled and does not wait for a failure (any_failed)';
     return [refusal(place, `the effect "route" needs ${needed}`)];
   });
 }
@@ -112,11 +139,19 @@ function routeFaults(
 /** Whether the answer takes the edge; true also where that depends on more than the answer's name. */
 function mayTake({ condition }: WorkflowEdge, action: string): boolean {
   if (condition === undefined) return false;
-  const [root, name] = (condition.left ?? '').split('.');
-  const isByName = root === 'error' || (root === 'outputs' && name === 'action');
-  if (!isByName || condition.type === 'regex') return true;
+  const { type, left = '', right } = condition;
+  const [root, name] = left.split('.');
+  if (root !== 'error' && (root !== 'outputs' || name !== 'action')) return true;
+  // Workflow code loads patterns for itself.
+  if (type === 'regex')
+    return typeof right !== 'string' || conditionFinds(right, patternText(left, action));
   const end = { kind: 'completed', outputs: { action }, isRouted: true } as const;
   return edgeDecision({ condition }, end, {}) === 'taken';
+}
+
+/** What a pattern looks at: what is not there it reads as the word `null`. */
+function patternText(left: string, action: string): string {
+  return left === 'outputs.action' ? action : 'null';
 }
 
 /** Changed content is an output of the gate alone: where nothing reads it, the run would perform what was there before. */

@@ -28,6 +28,13 @@ export function compilePattern(pattern: string): LinearPattern {
   };
 }
 
+/** Whether a pattern of an edge condition finds something in a text; true also where it cannot be used. */
+export function conditionFinds(pattern: string, text: string): boolean {
+  return (
+    conditionPatternFault(pattern) !== undefined || RE2JS.compile(pattern).matcher(text).find()
+  );
+}
+
 /** Why a pattern of an edge condition cannot be used: conditions are written as RE2 and taken as they are. */
 export function conditionPatternFault(pattern: string): string | undefined {
   if (pattern.length > PATTERN_LENGTH)

@@ -4,7 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { nodeTypesOf } from '../../src/rules/capabilities.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { checkDefinition } from '../../src/wire/load-definition.ts';
-import type { EdgeCondition, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type {
+  EdgeCondition,
+  PortValue,
+  WorkflowDefinition,
+  WorkflowEdge,
+  WorkflowNode,
+} from '../../schemas/types.generated.ts';
 import { chain, definition, edge, node } from '../support/definitions.ts';
 
 /** Where it is loaded, and whether its id is one of definitions made for tests. */
@@ -154,6 +160,12 @@ describe('an answer that leads on elsewhere leads somewhere', () => {
     ...(right === undefined ? {} : { right }),
   });
   const NEEDED = 'the effect "route" needs an edge from "g" with a condition that holds where';
+  const STEP = 'to a step that is not disabled and does not wait for a failure (any_failed)';
+  const faultsAt = (...actions: string[]) =>
+    actions.map((action) => {
+      const at = action === 'later' ? 1 : 2;
+      return `/nodes/0/config/actions/${at} validation_error: ${NEEDED} outputs.action is "${action}", ${STEP}`;
+    });
 
   // [I96]
   it.each<[string, (EdgeCondition | undefined)[], string[]]>([
@@ -162,18 +174,41 @@ describe('an answer that leads on elsewhere leads somewhere', () => {
     ['whatever it is', [when('truthy')], []],
     ['by what is known only then', [when('equals', 'now', 'speed')], []],
     ['by what was said with it', [when('truthy', undefined, 'outputs.feedback')], []],
-    ['by a pattern', [when('regex', '^l')], []],
+    ['by patterns', [when('regex', '^l'), when('regex', 'r$')], []],
+    ['a pattern of another name', [when('regex', '^accept$')], ['later', 'never']],
+    ['a pattern of one of them', [when('regex', '^l')], ['never']],
+    ['a pattern that everything fits', [when('regex', '')], []],
+    [
+      'a pattern of an error that it is not',
+      [when('regex', 'x', 'error.code')],
+      ['later', 'never'],
+    ],
     ['no edge', [], ['later', 'never']],
     ['an edge without a condition', [undefined], ['later', 'never']],
     ['by another name', [when('equals', 'accept')], ['later', 'never']],
     ['one of them alone', [undefined, when('equals', 'later')], ['never']],
     ['by an error that it is not', [when('truthy', undefined, 'error.code')], ['later', 'never']],
   ])('%s', (_, conditions, faulty) => {
-    const faults = faulty.map((action) => {
-      const at = action === 'later' ? 1 : 2;
-      return `/nodes/0/config/actions/${at} validation_error: ${NEEDED} outputs.action is "${action}"`;
-    });
-    expect(faultsOf(routed(...conditions), 'outside test mode')).toEqual(faults);
+    expect(faultsOf(routed(...conditions), 'outside test mode')).toEqual(faultsAt(...faulty));
+  });
+
+  // [I96]
+  it.each<[string, Partial<WorkflowNode>, Partial<WorkflowEdge>, string[]]>([
+    ['one that starts', {}, {}, []],
+    ['one that starts whatever came before', {}, { triggerRule: 'all_complete' }, []],
+    ['one that is disabled', { disabled: true }, {}, ['later', 'never']],
+    ['one that waits for a failure', {}, { triggerRule: 'any_failed' }, ['later', 'never']],
+  ])('the step that it leads to: %s', (_, target, rule, faulty) => {
+    const workflow = routed(when('notEquals', 'accept'));
+    const [g, n0] = workflow.nodes;
+    const [out] = workflow.edges;
+    if (!g || !n0 || !out) throw new Error('incomplete');
+    const changed: WorkflowDefinition = {
+      ...workflow,
+      nodes: [g, { ...n0, ...target }],
+      edges: [{ ...out, ...rule }],
+    };
+    expect(faultsOf(changed, 'outside test mode')).toEqual(faultsAt(...faulty));
   });
 });
 
@@ -219,5 +254,58 @@ describe('changed content is read, or nobody may change it', () => {
       ),
     ]);
     expect(faultsOf(workflow, 'in test mode')).toEqual([]);
+  });
+});
+
+describe('what is approved is what was seen', () => {
+  const base = (port: object, more: Partial<WorkflowNode> = {}) => ({
+    ...definition(
+      'masked',
+      [
+        node('before', 'core.identity', {
+          inputs: { x: { type: 'variable', variableName: 'pin' }, y: { type: 'static', value: 1 } },
+          ...more,
+        }),
+        node('g', 'core.approvalGate', { inputs: { shown: port as PortValue } }),
+      ],
+      [edge('before', 'g'), edge('g', 'before')],
+    ),
+    variables: [
+      { name: 'pin', type: 'string' as const, sensitive: true },
+      { name: 'amount', type: 'number' as const },
+    ],
+    channels: { heard: { reducer: 'replace', sensitive: true }, told: { reducer: 'replace' } },
+  });
+  const variable = (variableName: string) => ({ type: 'variable', variableName });
+  const output = (outputKey: string) => ({ type: 'connection', nodeId: 'before', outputKey });
+
+  // [I60]
+  it.each<[boolean, string, object, Partial<WorkflowNode>?]>([
+    [true, 'a variable', variable('amount')],
+    [true, 'a channel', variable('told')],
+    [true, 'an output', output('y')],
+    [true, 'a value of the definition', { type: 'static', value: 'x' }],
+    [false, 'a sensitive variable', variable('pin')],
+    [false, 'a sensitive channel', variable('heard')],
+    [false, 'an output that is marked', output('y'), { outputSensitivity: { y: true } }],
+    [false, 'an output that repeats a sensitive variable', output('x')],
+    [true, 'an output of the same name that repeats nothing', output('x'), { typeId: 'core.noop' }],
+    [
+      true,
+      'an output that repeats itself',
+      output('z'),
+      { inputs: { z: output('z') as PortValue } },
+    ],
+  ])('%s: a gate that asks about %s is loaded', (isLoaded, _, port, more) => {
+    for (const place of PLACES)
+      expect(faultsOf(base(port, more), place)).toEqual(
+        isLoaded
+          ? []
+          : [
+              expect.stringMatching(
+                '^/nodes/1/inputs/shown validation_error: a gate shows its inputs to people and in the log',
+              ),
+            ],
+      );
   });
 });
