@@ -4,6 +4,7 @@ import type { ErrorCode } from '../src/rules/errors.ts';
 import {
   reasonOf,
   votesToDecline,
+  wishIn,
   type ActionEffect,
   type OfferedAction,
 } from '../src/rules/gate-actions.ts';
@@ -146,11 +147,14 @@ export function takeApproval(open: Interrupt, said: Said): boolean {
   return effect === 'continue' || effect === 'end' ? takeVote(open, said, effect) : false;
 }
 
-/** Each voter has one vote, which may be changed. Votes for it are for what they approve: an edited value is another one. */
+/**
+ * Each voter has one vote, which may be changed. Votes for it are for what they approve: another answer, or another content,
+ * is another one.
+ */
 function takeVote(open: Interrupt, { value, by }: Said, effect: 'continue' | 'end'): boolean {
   const { required, isByMajority = false } = open.judging;
   const voter = typeof value.voter === 'string' ? value.voter : by;
-  const of = digestOf(canonicalJson(value.editedArtifactData ?? null));
+  const of = digestOf(canonicalJson(approvedIn(value)));
   const isFor = (vote: Vote) => vote.effect === 'continue' && vote.of === of;
   if (open.votes.some((vote) => vote.voter === voter && vote.effect === effect && vote.of === of))
     return false;
@@ -172,12 +176,17 @@ function takeVote(open: Interrupt, { value, by }: Said, effect: 'continue' | 'en
   return declined >= votesToDecline(required, isByMajority);
 }
 
+/** Without a content it is the one that was asked about, which `null` is not. */
+function approvedIn(value: JsonObject): JsonValue {
+  const { editedArtifactData: content } = value;
+  return [actionIn(value), ...(content === undefined ? [] : [content])];
+}
+
 function stateAsked(open: Interrupt, { value, by }: Said): void {
   open.askedBack++;
   const { nodeId, interruptId } = open;
-  const { refineFeedback } = value;
-  const said = isJsonObject(refineFeedback) ? refineFeedback.text : reasonOf(value);
-  const text = typeof said === 'string' ? said : '';
+  const said = [wishIn(value.refineFeedback), reasonOf(value)].filter((one) => one !== undefined);
+  const text = [...new Set(said)].join('\n');
   emit(
     'openwop-temporal.asked-back',
     { nodeId, interruptId, askedBy: by, action: actionIn(value), text },

@@ -42,7 +42,7 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
       questions: clarifyingQuestions(agentId),
     },
     resumeSchema: ratificationSchema(returnSchema, [
-      ...(orchestrates ? [decisionSchema()] : []),
+      ...(orchestrates ? [PLAIN_DECISION] : []),
       ANSWER_LIST,
     ]),
     because,
@@ -72,7 +72,12 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
   }
 }
 
-/** The other form of answers (interrupt.md clarification). */
+/** An orchestrator's decision that is given by itself: held to what a changed one is held to (`ratificationSchema`). */
+export const PLAIN_DECISION: JsonObject = {
+  allOf: [decisionSchema(), { $ref: '#/then/properties/decision' }],
+};
+
+/** The other form of answers (interrupt.md clarification); an id comes once (`faultOf` in src/runs/answer.ts). */
 export const ANSWER_LIST: JsonObject = {
   type: 'object',
   required: ['answers'],
@@ -83,7 +88,7 @@ export const ANSWER_LIST: JsonObject = {
       items: {
         type: 'object',
         required: ['id', 'answer'],
-        properties: { id: { type: 'string' }, answer: {} },
+        properties: { id: { type: 'string', not: { const: '__proto__' } }, answer: {} },
       },
     },
     ...NOTES,

@@ -2,7 +2,7 @@
 // effect here, workflow code goes by the effect, and pages show it. An answer whose effect nobody declared never lets a
 // run go on.
 import type { ApprovalAction, ApprovalGateConfig } from '../../schemas/types.generated.ts';
-import type { JsonObject, JsonValue } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
 /**
  * What an answer does to the step that asks. `continue`: the step is done. `route`: it is done, and only edges with a
@@ -119,9 +119,17 @@ export function votesToDecline(required: number, isByMajority: boolean): number 
   return isByMajority ? Math.floor(required / 2) + 1 : 1;
 }
 
-/** Why somebody answered so: `feedback`, or `reason`, which stands for it where that is absent. */
-export function reasonOf({ feedback, reason }: JsonObject): string | undefined {
-  return textOf(feedback) ?? textOf(reason);
+/**
+ * Why somebody answered so: `feedback`, or `reason`, which stands for it where that is absent, or else what should change
+ * (`refineFeedback`).
+ */
+export function reasonOf({ feedback, reason, refineFeedback }: JsonObject): string | undefined {
+  return textOf(feedback) ?? textOf(reason) ?? wishIn(refineFeedback);
+}
+
+/** What should change, in words. */
+export function wishIn(refineFeedback: JsonValue | undefined): string | undefined {
+  return isJsonObject(refineFeedback) ? textOf(refineFeedback.text) : undefined;
 }
 
 /** A no as an error says it: `what` names who said it, without a full stop. */

@@ -114,7 +114,7 @@ describe("the operator's policy holds at the call, too (seed 004 §4.3.1)", () =
     expect(called.output).toMatchObject({ kind: 'returned', status: 'ok' });
   });
 
-  // [I123]
+  // [I120]
   test('what is known is looked up before somebody is asked, and nothing is performed for that', async () => {
     let calls = 0;
     const tool = remoteTool(async () => ({ paid: ++calls }), {}, { approval: 'ask' });
@@ -129,7 +129,7 @@ describe("the operator's policy holds at the call, too (seed 004 §4.3.1)", () =
     expect(calls).toBe(1);
   });
 
-  // [I123]
+  // [I120]
   test('a no to a call that was made meanwhile is returned as both', async () => {
     const tool = remoteTool(async () => ({ paid: true }), {}, { approval: 'ask' });
     const rig = await createRig(stores, { remote: [tool] });

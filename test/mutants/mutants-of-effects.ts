@@ -83,9 +83,73 @@ export const OF_EFFECTS: readonly Row[] = [
     96,
     [
       'src/wire/gate-faults.ts',
-      "if (!isByName || condition.type === 'regex') return true;",
+      "if (root !== 'error' && (root !== 'outputs' || name !== 'action')) return true;",
       'return true;',
     ],
     [OF_GATES, 'leads somewhere'],
+  ],
+  [
+    94,
+    [
+      'workflows/visit.ts',
+      '  dropOutputs(run, frame.nodeId);',
+      '  if (!error) dropOutputs(run, frame.nodeId);',
+    ],
+    [OF_APPROVALS, 'a no takes the place of a yes'],
+  ],
+  [
+    94,
+    [
+      'workflows/schedule.ts',
+      '  dropOutputs(run, nodeId);',
+      '  if (!reason) dropOutputs(run, nodeId);',
+    ],
+    [OF_APPROVALS, 'a gate that is skipped has no answer'],
+  ],
+  [
+    60,
+    [
+      'src/wire/gate-faults.ts',
+      '.filter(([, port]) => isSensitivePort(definition, port))',
+      '.filter(([name, port]) => !name && isSensitivePort(definition, port))',
+    ],
+    [OF_GATES, 'a gate that asks about'],
+  ],
+  [
+    96,
+    ['src/wire/gate-faults.ts', "target) !== 'any_failed'),", 'target) !== undefined),'],
+    [OF_GATES, 'the step that it leads to'],
+  ],
+  [
+    120,
+    [
+      'workflows/tool-calls.ts',
+      'return asks && approval === undefined ?',
+      'return !asks && !approval ?',
+    ],
+    ['test/workflows/agent-queue.test.ts', 'earlier attempt made'],
+  ],
+  [
+    120,
+    [
+      'activities/perform-effect.ts',
+      "if (known?.kind === 'done' && word.isRefusal)",
+      "if (known?.kind === 'done' && !word.isRefusal)",
+    ],
+    ['test/activities/agent-tool.test.ts', 'made meanwhile'],
+  ],
+  [
+    120,
+    [
+      'activities/call-tool.ts',
+      "if (resolution?.kind === 'asking') return refuse(",
+      "if (resolution?.kind === 'asking' && false) return refuse(",
+    ],
+    ['test/activities/agent-tool.test.ts', 'looked up before'],
+  ],
+  [
+    103,
+    ['src/runs/answer.ts', 'if (again !== undefined) return', 'if (again === -1) return'],
+    ['test/runs/answer.test.ts', 'each id once'],
   ],
 ];

@@ -108,8 +108,8 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
     117,
     [
       'src/rules/gate-actions.ts',
-      'return textOf(feedback) ?? textOf(reason);',
-      'return textOf(feedback);',
+      'return textOf(feedback) ?? textOf(reason) ?? wishIn(refineFeedback);',
+      'return textOf(feedback) ?? wishIn(refineFeedback);',
     ],
     ['test/workflows/approvals.test.ts', 'why somebody says no'],
   ],

@@ -8,6 +8,7 @@ import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt, answerOpen } from '../../src/runs/answer.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
+import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { runRef } from '../support/run-ref.ts';
 
 const ADA = subjectOf('api-key', 'default', 'ada');
@@ -164,6 +165,25 @@ describe('an answer reaches the run as it was given', () => {
     await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA });
     expect(sent.map((one) => one.value)).toEqual([value, value]);
   });
+});
+
+// [I103]
+test('a list of answers has each id once, or is refused at the place of the second', async () => {
+  const { deps, sent } = asking(['int-1']);
+  const open = {
+    ...{ nodeId: 'gate', interruptId: 'int-1' },
+    resumeSchema: ratificationSchema(undefined, [ANSWER_LIST]),
+  } as unknown as Parameters<typeof answerOpen>[1];
+  const send = (...ids: string[]) => {
+    const answers = ids.map((id, answer) => ({ id, answer }));
+    return answerOpen(deps, open, { row: ROW, value: { answers }, resolvedBy: ADA });
+  };
+  await expect(send('why', 'guidance', 'guidance')).rejects.toMatchObject({
+    code: 'validation_error',
+    details: { field: '/resumeValue/answers/2/id' },
+  });
+  await send('why', 'guidance');
+  expect(sent).toHaveLength(1);
 });
 
 describe('why somebody answers so', () => {

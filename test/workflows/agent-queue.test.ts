@@ -300,7 +300,7 @@ describe("the operator's policy asks a human about a call (seed 004 §4.2.1 side
     expect(lookedUp.some((call) => call.queue === queue)).toBe(false);
   });
 
-  // [I123]
+  // [I120]
   it('a call that an earlier attempt made is not asked about again: what it came to is known', async () => {
     const { calls, queue, activities, input, infers, onCall } = scene({ asks: true });
     onCall(async ({ resolution }) =>

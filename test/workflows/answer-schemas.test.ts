@@ -5,7 +5,8 @@ import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { checkAgainst } from '../../src/wire/user-schema.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
-import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
+import { decisionSchema } from '../../src/rules/orchestrator.ts';
+import { ANSWER_LIST, PLAIN_DECISION, ratificationSchema } from '../../workflows/ratification.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';
 import { decision, oneAgent, scripted } from './scripted-agent.ts';
 
@@ -97,6 +98,32 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
     [false, { action: 'other', answers: {} }],
   ])('%s: %j', (expected, value) => {
     expect(isTaken(schema, value)).toBe(expected);
+  });
+
+  it('an orchestrator’s decision that is given by itself is held to the same', () => {
+    const own = { ...returned, properties: {}, required: ['confidence'], $defs: { a: {} } };
+    for (const rule of [
+      decisionSchema(['a']),
+      { allOf: [decisionSchema(['a']), { ...own, $id: 'own', $ref: '#/$defs/a' }] },
+    ]) {
+      const both = ratificationSchema(rule, [PLAIN_DECISION, ANSWER_LIST]);
+      const plain = (worker: string): JsonObject => ({
+        ...{ kind: 'next-worker', nextWorkerIds: [worker], confidence: 1 },
+      });
+      for (const worker of ['a', 'other'])
+        for (const value of [plain(worker), { action: 'edit-accept', decision: plain(worker) }])
+          expect([value, isTaken(both, value)]).toEqual([value, worker === 'a']);
+      expect(isTaken(both, { kind: 'next-worker', nextWorkerIds: ['a'] })).toBe(!('allOf' in rule));
+      expect(isTaken(both, { answers: {} })).toBe(true);
+      expect(isTaken(both, {})).toBe(false);
+    }
+    const free = ratificationSchema(undefined, [PLAIN_DECISION]);
+    expect(isTaken(free, { kind: 'terminate' })).toBe(true);
+    expect(isTaken(free, { kind: 'end' })).toBe(false);
+  });
+
+  it('a name that JSON objects do not have is no id', () => {
+    expect(isTaken(schema, { answers: [{ id: '__proto__', answer: 'x' }] })).toBe(false);
   });
 
   // [I117]
