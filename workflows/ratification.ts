@@ -88,7 +88,7 @@ export const ANSWER_LIST: JsonObject = {
       items: {
         type: 'object',
         required: ['id', 'answer'],
-        properties: { id: { type: 'string', not: { const: '__proto__' } }, answer: {} },
+        properties: { id: { type: 'string' }, answer: {} },
       },
     },
     ...NOTES,

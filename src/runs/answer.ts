@@ -197,18 +197,24 @@ function faultOf(
     return invalid(`${field}${first.pointer}`, first.message, { errors: checked.errors });
   }
   const again = answeredAgain(value);
-  if (again !== undefined) return invalid(`${field}/answers/${again}/id`, 'is answered before');
+  if (again !== undefined)
+    return invalid(
+      `${field}/answers/${again}/id`,
+      'is answered before, or is no name of an answer',
+    );
   const isTwofold = isJsonObject(value) && typeof value.action === 'string' && hasTwoReasons(value);
   return isTwofold
     ? invalid(`${field}/reason`, 'differs from "feedback", and both say why: send one of them')
     : undefined;
 }
 
-/** The place in a list of answers of an id that stands in it before: only one of the two could be taken. */
+/** The place in a list of answers of an id that stands in it before, or that no object has: it could not be taken. */
 function answeredAgain(value: JsonValue): number | undefined {
   const answers = isJsonObject(value) && Array.isArray(value.answers) ? value.answers : [];
   const ids = answers.map((entry) => (isJsonObject(entry) ? entry.id : undefined));
-  const at = ids.findIndex((id, index) => id !== undefined && ids.indexOf(id) < index);
+  const at = ids.findIndex(
+    (id, index) => id === '__proto__' || (id !== undefined && ids.indexOf(id) < index),
+  );
   return at < 0 ? undefined : at;
 }
 

@@ -182,6 +182,9 @@ test('a list of answers has each id once, or is refused at the place of the seco
     code: 'validation_error',
     details: { field: '/resumeValue/answers/2/id' },
   });
+  await expect(send('__proto__')).rejects.toMatchObject({
+    details: { field: '/resumeValue/answers/0/id' },
+  });
   await send('why', 'guidance');
   expect(sent).toHaveLength(1);
 });

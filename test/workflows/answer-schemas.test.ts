@@ -122,10 +122,6 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
     expect(isTaken(free, { kind: 'end' })).toBe(false);
   });
 
-  it('a name that JSON objects do not have is no id', () => {
-    expect(isTaken(schema, { answers: [{ id: '__proto__', answer: 'x' }] })).toBe(false);
-  });
-
   // [I117]
   it.each<[JsonObject, string]>([
     [{ reason: 'Too dear.' }, ': Too dear.'],
