@@ -13,6 +13,10 @@ export interface NodeState {
   /** Node attempts over all visits. */
   readonly attempts: number;
   readonly visits: number;
+  /** Sequence of the event that its last visit began with; absent: it never began. */
+  readonly begunAt?: number;
+  /** Sequence of the event that gave it its status. */
+  readonly changedAt: number;
 }
 
 /** An interrupt that waits for its answer. Times in ms epoch. */
@@ -82,7 +86,7 @@ export const EMPTY_RUN: FoldedRun = {
   atSequence: -1,
 };
 
-const NO_NODE: NodeState = { status: 'running', attempts: 0, visits: 0 };
+const NO_NODE: NodeState = { status: 'running', attempts: 0, visits: 0, changedAt: -1 };
 
 export function objectOr(value: JsonValue | undefined, otherwise: JsonObject): JsonObject {
   return isJsonObject(value) ? value : otherwise;
@@ -102,6 +106,7 @@ export interface FoldableRow {
   readonly nodeId: string;
   readonly payload: JsonObject;
   readonly timeMs: number;
+  readonly sequence: number;
 }
 
 /** What ends some time behind the row is counted from then. */
@@ -110,26 +115,30 @@ function countedMs({ clock }: FoldedRun, { timeMs }: FoldableRow): number {
 }
 
 /** What every event of a node says of it. Answered once, it is still suspended while it asks something else. */
-function moveNode(run: FoldedRun, { type, nodeId }: FoldableRow): FoldedRun {
+function moveNode(run: FoldedRun, { type, nodeId, sequence }: FoldableRow): FoldedRun {
   const { node: status } = eventRow(type);
   if (status === null || nodeId === '') return run;
   const asks = status === 'running' && run.interrupts.some((open) => open.nodeId === nodeId);
   const node: NodeState = {
     ...(run.nodes[nodeId] ?? NO_NODE),
     status: asks ? 'suspended' : status,
+    changedAt: sequence,
   };
   return { ...run, nodes: { ...run.nodes, [nodeId]: node } };
 }
 
 function startNode(run: FoldedRun, row: FoldableRow): FoldedRun {
-  const { nodeId, payload } = row;
+  const { nodeId, payload, sequence } = row;
   if (nodeId === '') return run;
-  const { attempts, visits } = run.nodes[nodeId] ?? NO_NODE;
+  const before = run.nodes[nodeId] ?? NO_NODE;
   const first = count(payload.attempt) === 0;
   const node: NodeState = {
+    ...before,
     status: 'running',
-    attempts: attempts + 1,
-    visits: visits + (first ? 1 : 0),
+    attempts: before.attempts + 1,
+    visits: before.visits + (first ? 1 : 0),
+    ...(first ? { begunAt: sequence } : {}),
+    changedAt: sequence,
   };
   const started = {
     ...run,

@@ -57,6 +57,7 @@ export function fold(
       nodeId: nodeId ?? text(body.nodeId),
       payload: body,
       timeMs: timestampMs,
+      sequence,
     };
     run = { ...foldRow(run, row, channels), atSequence: sequence };
   }

@@ -1,9 +1,8 @@
 // What follows from an answer, for the person who gives it: found by the rules that the run itself goes by
 // (src/rules/routing.ts), over what is known while the question stands. What depends on more is told with its condition.
 import { graphOf, type DefinitionGraph } from '../rules/definition-graph.ts';
-import { offeredActions, votesToDecline, type ActionEffect } from '../rules/gate-actions.ts';
+import { votesToDecline, type ActionEffect } from '../rules/gate-actions.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
-import { DEFAULT_LOOPBACK_ITERATIONS } from '../rules/limits.ts';
 import {
   edgeDecision,
   isTriggered,
@@ -15,18 +14,22 @@ import {
   type EdgeDecision,
   type NodeEnd,
 } from '../rules/routing.ts';
-import type { WorkflowDefinition, WorkflowEdge } from '../../schemas/types.generated.ts';
+import type { WorkflowEdge } from '../../schemas/types.generated.ts';
 import { formShapeOf, type OpenQuestion } from './question.ts';
+import {
+  endedDecision,
+  hasFailed,
+  isDisabled,
+  isSure,
+  loopTo,
+  mayRoute,
+  roundOf,
+  type Round,
+  type Standing,
+  type WaitingLoop,
+} from './standing.ts';
 
-/** How the run stands. */
-export interface Standing {
-  readonly definition: WorkflowDefinition;
-  /** By node id. */
-  readonly nodes: Readonly<
-    Record<string, { readonly status: string; readonly visits?: number } | undefined>
-  >;
-  readonly variables: JsonObject;
-}
+export type { Standing } from './standing.ts';
 
 export interface FollowingStep {
   readonly name: string;
@@ -62,10 +65,15 @@ interface Anticipated {
 export function followsOf(open: Asked, answered: Answered, standing: Standing): Follows {
   const end = anticipated(open, answered);
   if (typeof end === 'string') return { steps: [], words: end };
-  const place = { nodeId: open.nodeId, graph: graphOf(standing.definition), standing, ...end };
+  const { nodeId } = open;
+  const graph = graphOf(standing.definition);
+  const place = { nodeId, graph, standing, round: roundOf(graph, standing, nodeId), ...end };
   if (end.end.kind === 'failed' && !isTakenUp(place))
     return { steps: [], words: 'the run ends as failed, because no step takes a no.' };
-  const steps = [...forwardSteps(place), ...backSteps(place)];
+  const own = ownLoops(place);
+  const begun = forwardSteps(place, [...own, ...place.round.loops]);
+  const named = standing.definition.nodes.flatMap(({ id }) => begun.get(id) ?? []);
+  const steps = [...named, ...loopSteps(place, { own, begun })];
   return steps.length > 0 ? { steps } : { steps, words: withoutSteps(place) };
 }
 
@@ -125,18 +133,15 @@ interface Place extends Anticipated {
   readonly nodeId: string;
   readonly graph: DefinitionGraph;
   readonly standing: Standing;
+  readonly round: Round;
 }
 
 /** `open`: it depends on what is not known yet. */
 type Decision = EdgeDecision | 'open';
 
-const AT_WORK = new Set(['running', 'suspended', 'retrying']);
-
 /** Other steps may still change what they share. */
-function isAlone({ nodeId, standing: { nodes } }: Place): boolean {
-  return Object.entries(nodes).every(
-    ([id, node]) => id === nodeId || node === undefined || !AT_WORK.has(node.status),
-  );
+function isAlone({ round: { atWork, held, others } }: Place): boolean {
+  return atWork.size === 0 && held.size === 0 && others.length === 0;
 }
 
 function isKnown(place: Place, path: string): boolean {
@@ -161,37 +166,6 @@ function decisionOf(place: Place, edge: WorkflowEdge): Decision {
   return isOpen ? 'open' : edgeDecision(edge, place.end, place.standing.variables);
 }
 
-const ENDED = new Set(['completed', 'failed', 'skipped']);
-
-/** Steps that have ended in this round: what one came to before a loop led back is decided anew. */
-function endedSteps(graph: DefinitionGraph, nodes: Standing['nodes']): ReadonlySet<string> {
-  const ended = new Set(graph.order.filter((id) => ENDED.has(nodes[id]?.status ?? 'pending')));
-  for (const [target, edges] of graph.backIn) {
-    if (edges.length === 0) continue;
-    const { visits: round = 0 } = nodes[target] ?? {};
-    for (const id of reachedFrom(graph, target))
-      if ((nodes[id]?.visits ?? 0) < round) ended.delete(id);
-  }
-  return ended;
-}
-
-/** Of an edge from another step, which has ended: what its status says. */
-function endedDecision({ standing }: Place, edge: WorkflowEdge): Decision {
-  if (edge.condition !== undefined || mayRoute(standing, edge.sourceNodeId)) return 'open';
-  return hasFailed(standing, edge.sourceNodeId) ? 'failed' : 'taken';
-}
-
-/** Which of its answers a gate was given does not stand in its status. */
-function mayRoute(standing: Standing, nodeId: string): boolean {
-  const node = standing.definition.nodes.find(({ id }) => id === nodeId);
-  if (node?.typeId !== 'core.approvalGate' || hasFailed(standing, nodeId)) return false;
-  return offeredActions(node.config).some(({ effect }) => effect === 'route');
-}
-
-function hasFailed({ nodes }: Standing, nodeId: string): boolean {
-  return nodes[nodeId]?.status === 'failed';
-}
-
 /** What an edge that depends on more may come to, in the one case and in the other. */
 function eitherOf(place: Place, { sourceNodeId }: WorkflowEdge): [EdgeDecision, EdgeDecision] {
   const { nodeId, end, standing } = place;
@@ -203,6 +177,8 @@ function eitherOf(place: Place, { sourceNodeId }: WorkflowEdge): [EdgeDecision, 
     : mayRoute(standing, sourceNodeId);
   return ['taken', isRouted ? 'withheld' : 'dead'];
 }
+
+const IF_OTHERS_HOLD = 'if the conditions of the other steps hold';
 
 /** What becomes of the steps once the answer is given. */
 class Cascade {
@@ -216,11 +192,18 @@ class Cascade {
   readonly #edges: ReadonlyMap<string, WorkflowEdge>;
   readonly #reached: ReadonlySet<string>;
   readonly #ended: ReadonlySet<string>;
+  /** A loop decides it again: it is not skipped now. */
+  readonly #isLeft: (id: string) => boolean;
+  /** Skipped, unless a loop that may be taken decides it again. */
+  readonly #doubtful = new Set<string>();
+  readonly #mayBeLeft: (id: string) => boolean;
 
-  constructor(place: Place) {
+  constructor(place: Place, loops: readonly WaitingLoop[]) {
     this.#place = place;
     this.#reached = reachedFrom(place.graph, place.nodeId);
-    this.#ended = endedSteps(place.graph, place.standing.nodes);
+    this.#ended = place.round.ended;
+    this.#isLeft = (id) => loops.some((loop) => isSure(loop) && loop.region.has(id));
+    this.#mayBeLeft = (id) => loops.some(({ region }) => region.has(id));
     this.#edges = new Map(place.standing.definition.edges.map((edge) => [edge.id, edge]));
   }
 
@@ -231,21 +214,23 @@ class Cascade {
     if (id === nodeId) this.#decide(id, (edge) => decisionOf(place, edge));
     else if (!this.#ended.has(id)) this.#come(id);
     else if (standing.nodes[id]?.status === 'skipped') this.#skip(id);
-    else this.#decide(id, (edge) => endedDecision(place, edge));
+    else this.#decide(id, (edge) => endedDecision(standing, edge));
   }
 
   #come(id: string): void {
     const place = this.#place;
-    const { graph, standing } = place;
-    if (AT_WORK.has(standing.nodes[id]?.status ?? '') || !this.#reached.has(id)) return;
+    const { graph, standing, round } = place;
+    if (round.atWork.has(id) || !this.#reached.has(id)) return;
     const sources = (graph.forwardIn.get(id) ?? []).map(({ sourceNodeId }) => sourceNodeId);
     if (sources.some((source) => this.#behind.has(source))) {
       this.#behind.add(id);
     } else if (this.#starts(id, [])) {
-      if (isDisabled(standing, id)) return this.#skip(id);
+      if (isDisabled(standing.definition, id)) return this.#skip(id);
       this.#behind.add(id);
       this.steps.set(id, this.#told(id));
     } else if (sources.every((source) => this.#isDecided(source))) {
+      if (this.#isLeft(id)) return void this.#behind.add(id);
+      if (this.#mayBeLeft(id)) this.#doubtful.add(id);
       this.#skip(id);
     }
   }
@@ -258,7 +243,10 @@ class Cascade {
     const others = open.filter(({ sourceNodeId }) => sourceNodeId !== nodeId);
     const when = [
       ...(this.#starts(id, own) ? [] : [conditionsOf(own)]),
-      ...(this.#starts(id, others) ? [] : ['if the conditions of the other steps hold']),
+      ...(this.#starts(id, others) ? [] : [IF_OTHERS_HOLD]),
+      ...(into.some(({ sourceNodeId }) => this.#doubtful.has(sourceNodeId))
+        ? ['unless a loop begins again before']
+        : []),
     ].join(', and ');
     return {
       name: nameOf(standing, id),
@@ -303,40 +291,69 @@ class Cascade {
   }
 }
 
-/** The steps that begin because of the answer, also behind steps that are skipped for it; in the definition's order. */
-function forwardSteps(place: Place): FollowingStep[] {
-  const cascade = new Cascade(place);
+/** The steps that begin because of the answer, also behind steps that are skipped for it; by node id. */
+function forwardSteps(
+  place: Place,
+  loops: readonly WaitingLoop[],
+): ReadonlyMap<string, FollowingStep> {
+  const cascade = new Cascade(place, loops);
   for (const id of place.graph.order) cascade.pass(id);
-  return place.standing.definition.nodes.flatMap(({ id }) => cascade.steps.get(id) ?? []);
+  return cascade.steps;
 }
 
-function isDisabled({ definition }: Standing, nodeId: string): boolean {
-  return definition.nodes.find(({ id }) => id === nodeId)?.disabled === true;
+interface OwnLoop extends WaitingLoop {
+  /** What it depends on, in words; absent: on nothing. */
+  readonly when?: string;
 }
 
-function backSteps(place: Place): FollowingStep[] {
-  const { standing, graph, nodeId, end } = place;
+/** Loops that the answer itself takes. */
+function ownLoops(place: Place): OwnLoop[] {
+  const { graph, nodeId, end } = place;
   if (end.kind !== 'completed') return [];
-  const { maxLoopbackIterations = DEFAULT_LOOPBACK_ITERATIONS } = standing.definition.settings;
-  return (graph.backOut.get(nodeId) ?? []).flatMap((edge): FollowingStep[] => {
+  return (graph.backOut.get(nodeId) ?? []).flatMap((edge): OwnLoop[] => {
     const decision = decisionOf(place, edge);
     if (decision !== 'taken' && decision !== 'open') return [];
-    const { visits = 0 } = standing.nodes[edge.targetNodeId] ?? {};
+    const isOpen = decision === 'open';
+    const when = isOpen ? { when: conditionsOf([edge]) } : {};
+    return [{ ...loopTo(place, edge.targetNodeId, isOpen), ...when }];
+  });
+}
+
+interface Begun {
+  readonly own: readonly OwnLoop[];
+  readonly begun: ReadonlyMap<string, FollowingStep>;
+}
+
+/** Steps that begin again: the answer leads back to them, or what they wait for rests with it. */
+function loopSteps({ standing, round }: Place, { own, begun }: Begun): FollowingStep[] {
+  const others = round.loops.map((loop): OwnLoop =>
+    loop.isOpen ? { ...loop, when: IF_OTHERS_HOLD } : loop,
+  );
+  const all = [...own, ...others];
+  const busy = [...round.atWork, ...round.held, ...begun.keys()];
+  return standing.definition.nodes.flatMap(({ id }): FollowingStep[] => {
+    const loops = all.filter(({ target }) => target === id);
+    const [first] = loops;
+    if (!first) return [];
+    const whens = loops.flatMap(({ when }) => when ?? []);
     return [
       {
-        name: nameOf(standing, edge.targetNodeId),
+        name: nameOf(standing, id),
         isAgain: true,
-        ...(visits > maxLoopbackIterations ? { isAtLimit: true } : {}),
-        ...(decision === 'open' ? { when: conditionsOf([edge]) } : {}),
+        ...(first.isAtLimit ? { isAtLimit: true } : {}),
+        ...(whens.length === loops.length ? { when: whens.join(', or ') } : {}),
+        ...(busy.some((one) => first.region.has(one)) ? { isLater: true } : {}),
       },
     ];
   });
 }
 
-function withoutSteps(place: Place): string {
-  return isAlone(place)
-    ? 'the run is complete. Nothing more is done.'
-    : 'no step follows; the other running steps continue.';
+/** Only what is known to end is said to be over. */
+function withoutSteps({ round: { atWork, held, others } }: Place): string {
+  if (atWork.size > 0) return 'no step follows; the other running steps continue.';
+  if (held.size > 0 || others.some(isSure)) return 'no step follows; other steps still begin.';
+  if (others.length > 0) return 'no step follows; other steps may still begin.';
+  return 'the run is complete. Nothing more is done.';
 }
 
 /** A step may take the failure up. */

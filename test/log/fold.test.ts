@@ -89,8 +89,8 @@ describe('run-snapshot.schema.json: the fold', () => {
       ['node.skipped', { nodeId: 'm' }, 'm'],
     );
     expect(run.nodes).toEqual({
-      n: { status: 'failed', attempts: 3, visits: 2 },
-      m: { status: 'skipped', attempts: 0, visits: 0 },
+      n: { status: 'failed', attempts: 3, visits: 2, begunAt: 4, changedAt: 5 },
+      m: { status: 'skipped', attempts: 0, visits: 0, changedAt: 6 },
     });
   });
 

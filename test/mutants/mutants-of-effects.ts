@@ -57,8 +57,26 @@ export const OF_EFFECTS: readonly Row[] = [
   ],
   [
     95,
-    ['src/words/follows.ts', 'if (isDisabled(standing, id)) return this.#skip(id);', ''],
+    ['src/words/follows.ts', 'if (isDisabled(standing.definition, id)) return this.#skip(id);', ''],
     [OF_RUNS, 'a disabled step is skipped'],
+  ],
+  [
+    95,
+    [
+      'src/words/standing.ts',
+      'const held = graph.order.filter((id) => isOther(id) && isHeld(id));',
+      'const held = graph.order.filter((id) => isOther(id) && isHeld(id) && false);',
+    ],
+    ['test/words/follows.test.ts', 'beside a step that is held back: other steps still begin'],
+  ],
+  [
+    95,
+    [
+      'src/words/standing.ts',
+      'loops: loops.filter(({ region }) => region.has(nodeId)),',
+      'loops: [],',
+    ],
+    ['test/words/follows.test.ts', 'that waits for the question: it begins again'],
   ],
   [
     96,

@@ -6,7 +6,11 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import { choicesOf } from '../../src/words/choices.ts';
 import { followsOf, type Standing } from '../../src/words/follows.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
-import type { EdgeCondition, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type {
+  EdgeCondition,
+  WorkflowDefinition,
+  WorkflowEdge,
+} from '../../schemas/types.generated.ts';
 import {
   approvalQuestion,
   decisionQuestion,
@@ -140,12 +144,14 @@ describe('what follows from an answer', () => {
     };
     const variables = { limit: 'high' };
     const accept = (standing: Partial<Standing>, of = workflow) =>
-      told(gate(), of, standing).accept;
+      told(gate(), of, { nodes: { other: { status: 'completed' } }, ...standing }).accept;
     expect(accept({ variables })).toBe('pay');
     expect(accept({ variables: { limit: 'low' } })).toBe(COMPLETE);
     expect(accept({ variables, nodes: { other: { status: 'running' } } })).toBe(
       'pay if limit is high',
     );
+    // It is to begin, and something holds it back.
+    expect(accept({ variables, nodes: {} })).toBe('pay if limit is high');
     const hidden = [{ name: 'limit', type: 'string', sensitive: true } as const];
     expect(accept({ variables }, { ...workflow, variables: hidden })).toBe('pay if limit is high');
   });
@@ -238,7 +244,143 @@ describe('what follows from an answer', () => {
         edge('gate', 'draft', is('outputs.action', 'later')),
       ],
     );
-    expect(told(gate(), workflow)).toMatchObject({ accept: 'send', later: 'draft again' });
+    const nodes = { draft: { status: 'completed' } };
+    expect(told(gate(), workflow, { nodes })).toMatchObject({
+      ...{ accept: 'send', later: 'draft again' },
+    });
+  });
+
+  it('beside a step that is held back: other steps still begin', () => {
+    const workflow = definition(
+      'held',
+      [node('start', 'core.noop'), node('gate', 'core.approvalGate'), node('pay', 'core.noop')],
+      [edge('start', 'gate'), edge('start', 'pay')],
+    );
+    const accept = (nodes: Standing['nodes']) => told(gate(), workflow, { nodes }).accept;
+    const start = { status: 'completed' };
+    expect(accept({ start })).toBe('no step follows; other steps still begin.');
+    expect(accept({ start, pay: { status: 'skipped' } })).toBe(COMPLETE);
+  });
+
+  describe('beside a loop', () => {
+    const seen = (status: string, changedAt: number, begunAt = changedAt - 1) => ({
+      ...{ status, changedAt, begunAt, visits: 1 },
+    });
+    const loop = (more: Partial<WorkflowEdge> = {}, forward: Partial<WorkflowEdge> = {}) =>
+      definition(
+        'loop',
+        ['start', 'gate', 'check', 'pay'].map((id) =>
+          node(id, id === 'gate' ? 'core.approvalGate' : 'core.noop'),
+        ),
+        [
+          ...[edge('start', 'check'), edge('check', 'gate', forward), edge('start', 'pay')],
+          edge('check', 'start', more),
+        ],
+      );
+    const accept = (workflow: WorkflowDefinition, nodes: Standing['nodes'] = {}) =>
+      told(gate(), workflow, {
+        nodes: {
+          ...{ start: seen('completed', 2), check: seen('completed', 4) },
+          ...{ gate: seen('suspended', 6), pay: seen('completed', 8), ...nodes },
+        },
+      }).accept;
+
+    it('that waits for the question: it begins again, once all others of it rest', () => {
+      expect(accept(loop())).toBe('start again');
+      expect(accept(loop(), { pay: seen('running', 8) })).toBe('start again later');
+      expect(accept(loop(), { start: { ...seen('completed', 2), visits: 11 } })).toBe(
+        'start again',
+      );
+    });
+
+    it('whose condition is not known: it may', () => {
+      expect(accept(loop(is('outputs.ok', 'no')))).toBe(
+        'start again if the conditions of the other steps hold',
+      );
+    });
+
+    it.each([
+      [is('outputs.ok', 'no'), is('outputs.ok', 'yes')],
+      [
+        is('outputs.ok', 'yes'),
+        { condition: { type: 'notEquals', left: 'outputs.ok', right: 'yes' } },
+      ],
+      [
+        { condition: { type: 'falsy', left: 'outputs.ok' } },
+        { condition: { type: 'truthy', left: 'outputs.ok' } },
+      ],
+    ] as const)('that what has begun rules out: nothing more is done: %j', (back, forward) => {
+      expect(accept(loop(back, forward))).toBe(COMPLETE);
+    });
+
+    it('that leads elsewhere, and whose first step may be held back', () => {
+      const workflow = (more: Partial<WorkflowEdge>) =>
+        definition(
+          'aside',
+          ['gate', 'start', 'check', 'pay'].map((id) =>
+            node(id, id === 'gate' ? 'core.approvalGate' : 'core.noop'),
+          ),
+          [
+            ...[edge('start', 'check'), edge('check', 'start', more)],
+            ...[edge('check', 'pay'), edge('gate', 'pay')],
+          ],
+        );
+      const nodes = { pay: undefined };
+      expect(accept(workflow({}), nodes)).toBe('pay later');
+      expect(accept(workflow(is('outputs.ok', 'no')), nodes)).toBe('pay later');
+      const apart = (more: Partial<WorkflowEdge>) => ({
+        ...workflow(more),
+        edges: workflow(more).edges.filter(({ targetNodeId }) => targetNodeId !== 'pay'),
+      });
+      expect(accept(apart({}))).toBe('no step follows; other steps still begin.');
+      expect(accept(apart(is('outputs.ok', 'no')))).toBe(
+        'no step follows; other steps may still begin.',
+      );
+    });
+
+    it('in a loop: of the round before nothing counts, however often each came', () => {
+      const workflow = definition(
+        'nested',
+        ['outer', 'gate', 'inner', 'check', 'pay'].map((id) =>
+          node(id, id === 'gate' ? 'core.approvalGate' : 'core.noop'),
+        ),
+        [
+          ...[edge('outer', 'gate'), edge('outer', 'inner'), edge('inner', 'check')],
+          ...[
+            edge('check', 'inner', is('outputs.ok', 'no')),
+            edge('gate', 'outer', is('outputs.action', 'later')),
+          ],
+        ],
+      );
+      const nodes = {
+        outer: { status: 'completed', visits: 2, begunAt: 20, changedAt: 21 },
+        inner: { status: 'completed', visits: 3, begunAt: 12, changedAt: 13 },
+        check: { status: 'completed', visits: 3, begunAt: 14, changedAt: 15 },
+        gate: { status: 'suspended', visits: 2, begunAt: 22, changedAt: 23 },
+      };
+      expect(told(gate(), workflow, { nodes }).accept).toBe(
+        'no step follows; other steps still begin.',
+      );
+    });
+
+    it('that is to be taken: what it decides again is not skipped for the answer', () => {
+      const workflow = definition(
+        'left',
+        ['start', 'gate', 'pay', 'note'].map((id) =>
+          node(id, id === 'gate' ? 'core.approvalGate' : 'core.noop'),
+        ),
+        [
+          ...[edge('start', 'gate'), edge('gate', 'pay', is('outputs.action', 'accept'))],
+          edge('pay', 'note', { triggerRule: 'any_success' }),
+          edge('start', 'note', { triggerRule: 'any_success' }),
+          edge('gate', 'start', is('outputs.action', 'approve')),
+        ],
+      );
+      const nodes = { start: seen('completed', 2), gate: seen('suspended', 4) };
+      expect(told(gate(), workflow, { nodes })).toMatchObject({
+        ...{ accept: 'pay', approve: 'start again', 'edit-accept': 'note' },
+      });
+    });
   });
 
   it('of a call, a doubt and what an orchestrator says, in words', () => {
