@@ -3,6 +3,7 @@
 import type { JsonObject } from '../rules/json.ts';
 import { FORK_CONTROLS, type ForkAgent, type ForkFault } from './fork-fields.ts';
 import { renderDocument, renderHidden } from './layout.ts';
+import { renderAsked, type AskedModel } from './question.ts';
 import type { FormTexts } from './start-fields.ts';
 import { escapeExact, escapeHtml, renderValue } from './timeline-html.js';
 
@@ -23,6 +24,8 @@ export interface ForkPageModel {
     readonly answerer?: Answerer;
     /** What the event has. */
     readonly answer?: unknown;
+    /** What a human answered there. */
+    readonly question?: AskedModel;
   };
   readonly agents: readonly ForkAgent[];
   /** As they may be shown. */
@@ -148,11 +151,16 @@ interface Field {
 
 function answerField(shown: ForkPageModel, answerer: Answerer): string {
   const words = ANSWER_WORDS[answerer];
-  return field(shown, {
-    ...{ control: answer, id: answer, look: 'json', present: shown.at.answer },
+  const { question, answer: present } = shown.at;
+  const asked = question ? renderAsked(question) : answerer === 'human' ? NOT_SHOWN : '';
+  return `${asked}${field(shown, {
+    ...{ control: answer, id: answer, look: 'json', present },
     ...words,
-  });
+  })}`;
 }
+
+const NOT_SHOWN =
+  '<p class="notice info">The question cannot be shown here. Read it in the log before you answer it.</p>';
 
 function toolsField({ form: sent }: ForkPageModel): string {
   const checked = sent[tools] === 'recorded' ? ' checked' : '';

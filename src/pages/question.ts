@@ -74,6 +74,41 @@ ${forms(model)}
 </section>`;
 }
 
+export interface AskedModel {
+  readonly interrupt: OpenQuestion;
+  readonly standing: Standing;
+}
+
+/** The same without forms, for who answers in another way: what is asked, and of each answer how it is written and what follows. */
+export function renderAsked({ interrupt, standing }: AskedModel): string {
+  const { nodeId, data } = interrupt;
+  const node = standing.definition.nodes.find(({ id }) => id === nodeId);
+  const { title, lead } = headOf(interrupt, node?.name ?? nodeId);
+  const choices = choicesOf(interrupt);
+  const hasQuestions = choices.some((choice) => fillInOf(interrupt, choice) === 'answers');
+  const questions = (hasQuestions ? questionsOf(data) : []).map(
+    ({ id, question }) => `<li>${escapeValue(question)} <code>${escapeHtml(id)}</code></li>`,
+  );
+  const answers = choices.map((choice) => {
+    const written = writtenAs(interrupt, choice);
+    const code = written === undefined ? '' : ` <code>${escapeHtml(written)}</code>`;
+    return `<li><b>${escapeHtml(choice.label)}</b>${code}<div class="next"><span>Then:</span> ${followsHtml(interrupt, choice, standing)}</div></li>`;
+  });
+  return `<section class="card question" aria-labelledby="asked"><h2 id="asked">${escapeValue(title)}</h2>
+<p class="lead">${escapeValue(lead)}</p>
+${subject(interrupt)}
+${questions.length === 0 ? '' : `<ul>${questions.join('')}</ul>`}
+${soFar(interrupt)}
+<ul aria-label="Answers">${answers.join('')}</ul></section>`;
+}
+
+/** An answer that needs no more than its name. */
+function writtenAs(interrupt: OpenQuestion, choice: Choice): string | undefined {
+  const filled = fillInOf(interrupt, choice);
+  const isWhole = filled === 'nothing' || filled === 'reason';
+  return isWhole ? JSON.stringify({ action: choice.action }) : undefined;
+}
+
 /** What a run below asks, or why nobody can tell what it asks. */
 export type QuestionBelow = {
   readonly runId: string;
@@ -352,10 +387,14 @@ function enumOf(schema: JsonObject | undefined): string[] | undefined {
 /** What the run does after this answer. */
 function follows({ standing, interrupt, choice, thenId }: AnswerModel): string {
   if (!standing) return '';
+  const told = followsHtml(interrupt, choice, standing);
+  return `<div class="next" id="${escapeExact(thenId)}" data-live="then ${escapeExact(choice.action)}"><span>Then:</span> ${told}</div>`;
+}
+
+function followsHtml(interrupt: OpenQuestion, choice: Choice, standing: Standing): string {
   const { steps, words = '' } = followsOf(interrupt, choice, standing);
   const items = steps.map((step) => `<li>${stepWords(step)}</li>`);
-  const told = steps.length === 0 ? escapeHtml(words) : `<ul>${items.join('')}</ul>`;
-  return `<div class="next" id="${escapeExact(thenId)}" data-live="then ${escapeExact(choice.action)}"><span>Then:</span> ${told}</div>`;
+  return steps.length === 0 ? escapeHtml(words) : `<ul>${items.join('')}</ul>`;
 }
 
 function stepWords({ name, when, isLater, isAgain, isAtLimit }: FollowingStep): string {

@@ -287,7 +287,7 @@ function body(item) {
     case 'question':
       return item.state === 'waiting'
         ? ''
-        : `${renderValue(item.outcome)}${item.by ? `<p class="reason">answered by ${escapeHtml(item.by)}</p>` : ''}`;
+        : `${fold('Asked', item.input)}${renderValue(item.outcome)}${item.by ? `<p class="reason">answered by ${escapeHtml(item.by)}</p>` : ''}`;
     case 'run':
       return fold('With', item.input);
     case 'end':

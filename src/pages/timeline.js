@@ -470,7 +470,12 @@ const FOLDS = {
   'wait-asks': (step) => {
     const title = step.payload.data?.title ?? QUESTION_TITLES[step.payload.kind] ?? 'Waits';
     const interruptId = step.timeline.asking.get(step.payload.key);
-    return add(step, { kind: 'question', title, state: 'waiting' }, `question ${interruptId}`);
+    const input = askedOf(step.payload);
+    return add(
+      step,
+      { kind: 'question', title, input, state: 'waiting' },
+      `question ${interruptId}`,
+    );
   },
   vote: (step) => {
     const { principal, quorumProgress, reason } = step.payload;
@@ -503,6 +508,14 @@ const FOLDS = {
   detail: () => undefined,
   note,
 };
+
+/**
+ * What is to be judged, as its question shows it.
+ * @param {{ data?: Record<string, any> }} payload
+ */
+function askedOf({ data = {} }) {
+  return data.artifactData ?? data.decision ?? data.questions ?? data.correlation ?? data.payload;
+}
 
 /** @type {Record<string, string>} */
 const QUESTION_TITLES = {

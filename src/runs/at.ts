@@ -4,7 +4,7 @@ import { HostError } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import { isJsonObject, type JsonObject } from '../rules/json.ts';
 import { foldStatus, INITIAL_STATUS, statusOf } from '../rules/status.ts';
-import { fold, snapshotOf } from '../log/fold.ts';
+import { fold, openInterrupts, snapshotOf, type OpenInterrupt } from '../log/fold.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { RunSnapshot } from '../../schemas/types.generated.ts';
@@ -18,6 +18,8 @@ export interface RunAt {
   /** Entries that the log has now. */
   readonly length: number;
   readonly snapshot: RunSnapshot;
+  /** What waited for an answer then, oldest first. */
+  readonly open: readonly OpenInterrupt[];
   /** Error code of each node that failed by then, by node id: of its last failure. */
   readonly nodeErrors: ReadonlyMap<string, string>;
 }
@@ -52,7 +54,8 @@ export async function runAt(
   if (run.erasedAtMs !== undefined) past = { snapshot: erasedSnapshot(past.snapshot) };
   const was: Head = { ...head, ...past, status: statusOf(status), nextSequence: sequence + 1 };
   const snapshot = snapshotOf(was, run, event.timestampMs);
-  return { event, length: head.nextSequence, snapshot, nodeErrors, stale };
+  const open = openInterrupts(was.snapshot);
+  return { event, length: head.nextSequence, snapshot, open, nodeErrors, stale };
 }
 
 function errorOf({ type }: LogRow, { error }: JsonObject): string | undefined {

@@ -1,8 +1,15 @@
 // What the page of a fork says of its source (replay.md): a line below the title, and a mark in the timeline.
 import { describe, expect, it } from 'vitest';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
-import { promptTexts, renderRunPage, sentFork, type RunPageModel } from '../../src/pages/index.ts';
+import {
+  promptTexts,
+  renderForkPage,
+  renderRunPage,
+  sentFork,
+  type RunPageModel,
+} from '../../src/pages/index.ts';
 import { emptyTimeline, foldEvent } from '../../src/pages/timeline.js';
+import { definition, edge, node } from '../support/definitions.ts';
 import { afterAnswer, eventsOf, untilQuestion } from './sample-run.ts';
 
 const EVIL = `"><script>alert('x')</script>`;
@@ -164,5 +171,44 @@ describe('prompts in the form that forks a run', () => {
     expect(Object.keys(texts)).toEqual(['prompt.a', 'prompt.c']);
     const form = { mode: 'branch', ...texts, 'prompt.b': '' };
     expect(sentFork(form, { from: 3, agents }).overlay).toEqual({});
+  });
+});
+
+describe('the form of a fork at an answer', () => {
+  const workflow = definition(
+    'pay',
+    [node('gate', 'core.approvalGate'), node('pay', 'core.noop')],
+    [edge('gate', 'pay')],
+  );
+  const interrupt = {
+    ...{ nodeId: 'gate', interruptId: 'int-1', kind: 'approval', requestedAtMs: 0 },
+    data: { title: 'Pay 900 to X?', actions: ['accept', 'reject'], artifactData: { to: EVIL } },
+  };
+  const formAt = (more: object): string =>
+    renderForkPage({
+      ...{ runId: 'r', name: 'Pay', length: 9, agents: [], configurable: {}, inputs: {}, form: {} },
+      ...{ action: '/x', csrfToken: 'c' },
+      at: { sequence: 5, type: 'interrupt.resolved', answerer: 'human', ...more },
+    });
+
+  // [I104]
+  it('a human’s answer is changed in sight of the question and of what follows', () => {
+    const standing = { definition: workflow, nodes: {}, variables: {} };
+    const html = formAt({ answer: { action: 'reject' }, question: { interrupt, standing } });
+    expect(html).toContain('Pay 900 to X?');
+    expect(html).toContain('&lt;script&gt;');
+    expect(html).not.toContain('<script>alert');
+    const words = html
+      .replaceAll('&quot;', '"')
+      .replaceAll(/<[^>]*>/g, ' ')
+      .replaceAll(/\s+/g, ' ');
+    expect(words).toContain('{"action":"accept"} Then: pay');
+    expect(words).toContain('{"action":"reject"} Then: the run ends as failed');
+    expect(html.indexOf('Pay 900')).toBeLessThan(html.indexOf('<textarea'));
+  });
+
+  it('says so where the question cannot be shown', () => {
+    expect(formAt({})).toContain('The question cannot be shown here.');
+    expect(formAt({ answerer: 'tool' })).not.toContain('The question cannot be shown here.');
   });
 });

@@ -1,6 +1,7 @@
 // What the timeline makes of events that belong together by an id, and not by their node alone.
 import { describe, expect, it } from 'vitest';
 import { emptyTimeline, foldEvent, movesHead, type Timeline } from '../../src/pages/timeline.js';
+import { renderItem } from '../../src/pages/timeline-html.js';
 import { EVENT_STORIES } from '../../src/rules/events.ts';
 import { eventsOf } from './sample-run.ts';
 
@@ -56,6 +57,20 @@ describe('two questions of one node', () => {
     ]);
     expect(stateOfStep(both)).toBe('running');
   });
+});
+
+it('an answered question shows what was asked', () => {
+  const [suspended, asked] = asks('a') as [Told, Told];
+  const data = { title: 'Pay?', artifactData: { to: '<b>X</b>', amount: 900 } };
+  const { items } = folded(
+    ...[started(0), suspended, { ...asked, payload: { ...asked.payload, data } }],
+    answers('a'),
+  );
+  const question = items.find(({ kind }) => kind === 'question')!;
+  const html = renderItem(question);
+  expect(html).toContain('900');
+  expect(html).toContain('&lt;b&gt;X&lt;/b&gt;');
+  expect(html).toContain('accept');
 });
 
 describe('interrupt-profiles.md §quorum: what people say while the question stands', () => {

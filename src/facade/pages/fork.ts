@@ -20,12 +20,14 @@ import {
 import type { ResolvedAgent } from '../../ports/catalog.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
+import { runAt } from '../../runs/at.ts';
 import { requireRun } from '../../runs/find.ts';
 import { forkRun } from '../../runs/fork.ts';
 import { answererOf } from '../../runs/overlay.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import { guardJson } from '../body.ts';
+import type { Standing } from '../../words/standing.ts';
 import type { RunSnapshot } from '../../../schemas/types.generated.ts';
 import { FIRST } from '../majors.ts';
 import { queryText } from '../parameters.ts';
@@ -91,7 +93,10 @@ async function placeOf(deps: PageDeps, call: SignedInCall): Promise<Place> {
     ...{ row, from, agents },
     shown: {
       ...{ runId, name: row.input.definition.name, length: head.nextSequence, agents },
-      at: { sequence: from, ...(at ? eventFacts(row, at) : {}) },
+      at: {
+        ...{ sequence: from },
+        ...(at ? { ...eventFacts(row, at), ...(await questionOf(deps, row, at)) } : {}),
+      },
       configurable: (snapshot.configurable ?? {}) as JsonObject,
       inputs: from === 0 ? ((snapshot.inputs ?? {}) as JsonObject) : {},
     },
@@ -123,6 +128,27 @@ function eventFacts(
     ...(answerer ? { answerer } : {}),
     ...(isShown ? { answer } : {}),
   };
+}
+
+/** What the event's answer was given to, and how the run stood then: whoever answers otherwise decides it. */
+async function questionOf(
+  deps: PageDeps,
+  run: RunRow,
+  event: LogRow,
+): Promise<Pick<ForkPageModel['at'], 'question'>> {
+  const { definition } = run.input;
+  if (answererOf(event, definition) !== 'human' || event.sequence === 0) return {};
+  const was = await runAt(deps, run, event.sequence - 1).catch((error: unknown) => {
+    // The log is too long to be folded for a page: the form says that it shows no question.
+    if (codeOf(error) === 'capability_not_provided') return undefined;
+    throw error;
+  });
+  const { interruptId } = JSON.parse(event.payload) as JsonObject;
+  const interrupt = was?.open.find((open) => open.interruptId === interruptId);
+  if (!was || !interrupt) return {};
+  const nodes = (was.snapshot.nodeStates ?? {}) as Standing['nodes'];
+  const variables = (was.snapshot.variables ?? {}) as JsonObject;
+  return { question: { interrupt, standing: { definition, nodes, variables } } };
 }
 
 /** Those that the run invokes, as they speak in it. */
