@@ -340,12 +340,37 @@ async function overAnswer(
   const { events } = await cli.client.get<{ events: readonly RunEventDoc[] }>(
     `${runPath(runId)}/events`,
   );
-  const event = events.find(
-    ({ payload }) => (payload as JsonObject | null)?.interruptId === interruptId,
-  );
-  if (event?.nodeId === undefined) return undefined;
-  const answer = action === undefined ? jsonOf(value ?? '', '--value') : { action };
-  return { nodeId: event.nodeId, interruptId, value: answer };
+  const at = events.findIndex(({ payload }) => bodyOf(payload).interruptId === interruptId);
+  const { nodeId, payload } = events[at] ?? {};
+  if (nodeId === undefined) return undefined;
+  const { key } = bodyOf(payload);
+  const asked = events.slice(at).find((event) => {
+    const { type, nodeId: askedAt, payload: body } = event;
+    return type === 'interrupt.requested' && askedAt === nodeId && bodyOf(body).key === key;
+  });
+  const said = { action, flags };
+  if (!asked) {
+    const whole = action === undefined ? wholeAnswer(flags) : untold(action, flags);
+    return { nodeId, interruptId, value: whole };
+  }
+  const { kind, data } = bodyOf(asked.payload) as Pick<OpenQuestion, 'kind' | 'data'>;
+  const question = { nodeId, interruptId, kind, data, requestedAtMs: 0 };
+  return { nodeId, interruptId, value: valueOf(question, said) };
+}
+
+function bodyOf(payload: unknown): JsonObject {
+  return (payload ?? {}) as JsonObject;
+}
+
+/** The log does not say what was asked. Throws CliFault for what has no place in an answer then. */
+function untold(action: string, flags: AnswerFlags): JsonValue {
+  const { reason, value, answer } = flags;
+  const extra = value !== undefined ? '--value' : answer !== undefined ? '--answer' : undefined;
+  if (extra !== undefined)
+    throw usageFault(
+      `The log does not say what was asked: ${extra} has no place. Nothing was sent.`,
+    );
+  return { action, ...(reason === undefined ? {} : { reason }) };
 }
 
 async function asksNothing(

@@ -143,3 +143,31 @@ it.each<[string, string, string[], object]>([
     interruptId: 'int-1',
   });
 });
+
+// [I117]
+it.each<[string, object[], object]>([
+  [
+    'what it asked is in the log',
+    [
+      {
+        type: 'interrupt.requested',
+        nodeId: 'gate',
+        payload: { key: 'k', kind: 'approval', data: {} },
+      },
+    ],
+    { action: 'reject', feedback: 'fraud' },
+  ],
+  ['the log does not say what it asked', [], { action: 'reject', reason: 'fraud' }],
+])('to a question that is open no more, a reason is sent as well: %s', async (_, events, sent) => {
+  const suspended = { type: 'node.suspended', nodeId: 'gate' };
+  host.script({
+    [QUESTIONS]: asking(),
+    'GET /v1/runs/run-1/events': {
+      body: { events: [{ ...suspended, payload: { interruptId: 'int-1', key: 'k' } }, ...events] },
+    },
+    [ANSWER]: { body: { status: 'resolved' } },
+  });
+  const { code } = await answer('reject', '--interrupt', 'int-1', '--reason', 'fraud');
+  expect(code).toBe(0);
+  expect(host.asked.at(-1)?.body).toMatchObject({ resumeValue: sent, interruptId: 'int-1' });
+});
