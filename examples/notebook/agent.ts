@@ -65,7 +65,7 @@ const searchNotes = tool({
   },
   sideEffects: false,
   tags: ['notes'],
-  run: ({ words, limit }) => ({ notes: notes.search(words, limit) }),
+  run: ({ words, limit = 10 }) => ({ notes: notes.search(words, limit) }),
 });
 
 const listNotes = tool({

@@ -12,7 +12,7 @@ export interface ObjectSchema {
 }
 /** Of the values that a schema admits; any object where the compiler cannot read the schema. */
 export type ValueOf<Schema extends ObjectSchema> = Schema extends JSONSchema
-  ? FromSchema<Schema>
+  ? FromSchema<Schema, { keepDefaultedPropertiesOptional: true }>
   : JsonMap;
 
 /** Output on the way: bounded per call (AgentLimits), sent in order, dropped once the call has ended. */
@@ -48,6 +48,7 @@ export interface ToolOptions<Input extends ObjectSchema, Output extends ObjectSc
   /** Without the agent's prefix. */
   readonly name: string;
   readonly description: string;
+  /** Its `default`s are words for who calls: `run` gets the input as it was sent, which a person may have approved. */
   readonly input: Input;
   readonly output?: Output;
   /** Changes something outside of the agent. Absent: the host takes it that it does, and asks before each call. */
@@ -70,7 +71,7 @@ type Result<Output extends ObjectSchema> = ObjectSchema extends Output
 export interface Tool {
   readonly name: string;
   declare(agentId: string): DeclaredTool;
-  /** Undefined when valid; fills in the schema's defaults. */
+  /** Undefined when valid. Changes nothing: a person may have approved exactly this input. */
   inputFault(input: JsonMap): JsonMap | undefined;
   outputFault(output: JsonMap): JsonMap | undefined;
   run(input: JsonMap, call: ToolCall): unknown;
@@ -94,7 +95,7 @@ export function tool<
   const Output extends ObjectSchema = ObjectSchema,
 >(options: ToolOptions<Input, Output>): Tool {
   if (!NAME.test(options.name)) throw new TypeError(`No tool can be called "${options.name}".`);
-  const ajv = new Ajv2020({ strict: false, useDefaults: true, logger: false });
+  const ajv = new Ajv2020({ strict: false, logger: false });
   addFormats(ajv);
   const checkInput = ajv.compile(options.input as object);
   const checkOutput = options.output && ajv.compile(options.output as object);

@@ -26,12 +26,12 @@ const counted = tool({
   description: 'Counts.',
   input: {
     type: 'object',
-    properties: { to: { type: 'integer', minimum: 1 }, by: { type: 'integer', default: 1 } },
+    properties: { to: { type: 'integer', minimum: 1 }, by: { type: 'integer', default: 10 } },
     required: ['to'],
     additionalProperties: false,
   },
   output: { type: 'object', properties: { sum: { type: 'integer' } }, required: ['sum'] },
-  run: ({ to, by }) => ({ sum: to + by }),
+  run: ({ to, by = 1 }) => ({ sum: to + by }),
 });
 
 let open: Attached | undefined;
@@ -86,7 +86,7 @@ describe('a call', () => {
     expect(payload).toEqual({
       call_id: callId,
       status: 'succeeded',
-      // The schema's default filled in what was not given.
+      // What was approved is what the tool gets: the schema's default fills in nothing.
       output: { sum: 4 },
       started_at: expect.any(String) as string,
       finished_at: expect.any(String) as string,

@@ -23,7 +23,7 @@ describe('types from schemas', () => {
         expectTypeOf(input.name).toEqualTypeOf<string>();
         expectTypeOf(input.mood).toEqualTypeOf<'good' | 'bad' | undefined>();
         expectTypeOf(input.tags).toEqualTypeOf<string[] | undefined>();
-        expectTypeOf(input.limit).toEqualTypeOf<number>();
+        expectTypeOf(input.limit).toEqualTypeOf<number | undefined>();
         expectTypeOf(call).toEqualTypeOf<ToolCall>();
         // @ts-expect-error the schema has no such property
         void input.nothing;
