@@ -81,8 +81,8 @@ export async function readJsonBody(
 }
 
 /**
- * A form of a page: the last value of each field. What is larger than `maxBytes` is refused, unread where its length is said:
- * a field that is lost would be another word.
+ * A form of a page, each field once. What is larger than `maxBytes` is refused, unread where its length is sent; so is a field
+ * that comes twice: one that is lost would be another word.
  */
 export async function readForm(
   request: Request,
@@ -96,7 +96,10 @@ export async function readForm(
   const fields = [...new URLSearchParams(sent)];
   if (fields.length > FORM_FIELDS)
     throw new HostError('payload_too_large', { limit: FORM_FIELDS, reason: 'too many fields' });
-  return Object.assign(Object.create(null) as object, Object.fromEntries(fields));
+  const form = Object.assign(Object.create(null) as object, Object.fromEntries(fields));
+  if (Object.keys(form).length < fields.length)
+    throw invalid('', 'a field of the form is repeated');
+  return form;
 }
 
 /**

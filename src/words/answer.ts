@@ -14,7 +14,7 @@ import {
 } from './question.ts';
 import { asField, asSent, readNumber, readTypedJson, type ReadTyped } from './typed.ts';
 
-/** Fields of a form as a body parser gives them; repeated fields are refused. */
+/** Fields of a form as a body parser gives them. What is not one text is refused. */
 export type AnswerForm = Readonly<Record<string, unknown>>;
 
 export type ResumeValue = ReadTyped<JsonValue>;

@@ -53,6 +53,19 @@ const start = async (body: object) =>
   (await host.api<{ runId: string }>('/v1/runs', { body })).body.runId;
 
 describe('architecture §10: the pages, asked otherwise', () => {
+  it('a form in which a field is repeated is refused', async () => {
+    const cookie = await signIn();
+    const csrf = await csrfOf(cookie);
+    const body = new URLSearchParams([
+      ['csrf', csrf],
+      ['csrf', csrf],
+    ]);
+    const twice = await send('/pages/sign-out', cookie, { method: 'POST', body });
+    expect(twice.status).toBe(400);
+    expect((await send('/pages', cookie)).status).toBe(200);
+    await signOut(cookie);
+  });
+
   it.each(['start/secretive', 'start/open', 'start-agent/example.clerk'])(
     'a sensitive value of a run is in no form that is filled as the run was: /pages/%s',
     async (form) => {

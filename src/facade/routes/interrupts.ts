@@ -29,6 +29,7 @@ export const RESOLVE_INTERRUPT = {
     'interrupt_expired',
     'interrupt_gone',
     'interrupt_cancelled',
+    'conversation_limit_exceeded',
   ],
 } as const satisfies Declaration;
 
