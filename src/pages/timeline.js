@@ -511,7 +511,8 @@ const FOLDS = {
 
 /**
  * What is to be judged, as its question shows it.
- * @param {{ data?: Record<string, any> }} payload
+ * @param {{ data?: Record<string, unknown> }} payload
+ * @returns {unknown}
  */
 function askedOf({ data = {} }) {
   return data.artifactData ?? data.decision ?? data.questions ?? data.correlation ?? data.payload;
