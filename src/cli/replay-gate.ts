@@ -5,6 +5,7 @@ import { Option, type Command } from 'commander';
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
 import { leftOutText, OUTCOME_WORDS, type Outcome } from '../words/cohort.ts';
 import { printable } from '../words/printable.js';
+import { unreadableText } from '../words/unreadable.ts';
 import { usageFault } from './faults.ts';
 import { wrapped, type Screen } from './terminal.ts';
 import { textOfFile } from './text-file.ts';
@@ -20,7 +21,7 @@ const FAILS_ON: Readonly<Record<string, readonly Outcome[]>> = {
 const KNOWN: ReadonlySet<string> = new Set<Outcome>([
   ...(['same', 'diverged', 'outcome-changed', 'failed'] as const),
 ]);
-/** No outcome: runs that cannot be read, and are no members. */
+/** No outcome: runs that cannot be read, and are no members; or a cohort that cannot say whether it has any. */
 const LEFT_OUT = 'unreadable';
 /** Outcomes without a result. `diverged`: of a replay, which is ended there. */
 const MAY_PERMIT = [
@@ -47,6 +48,8 @@ export interface Gate {
   readonly unknown: readonly GateHit[];
   /** Runs that cannot be read, and are no members, unless `--permit` lets them pass. */
   readonly leftOut?: NonNullable<Cohort['leftOut']>;
+  /** Why nobody knows which runs are left out, unless `--permit` lets that pass. */
+  readonly unreadable?: NonNullable<Cohort['unreadable']>;
   /** Runs whose result is known, those of --wrong and hits among them. */
   readonly known: number;
   /** Runs that were wrong, and are no better. */
@@ -120,7 +123,8 @@ function wrong(text: string, before: readonly string[] = []): readonly string[] 
 }
 
 /** Undefined where none was asked for. */
-export function gateOf({ results = [], leftOut }: Cohort, flags: GateFlags): Gate | undefined {
+export function gateOf(cohort: Cohort, flags: GateFlags): Gate | undefined {
+  const { results = [] } = cohort;
   const { failOn: asked = [], wrong = [], permit: permitted = [] } = flags;
   if (asked.length + wrong.length === 0) return undefined;
   const named = new Set(wrong);
@@ -136,13 +140,18 @@ export function gateOf({ results = [], leftOut }: Cohort, flags: GateFlags): Gat
     return RIGHTED.has(cameTo(member)) ? [] : [gateHit(member)];
   });
   const righted = [...named].filter((id) => stillWrong.every((each) => each.sourceRunId !== id));
-  const unread = permitted.includes(LEFT_OUT) ? undefined : leftOut;
-  const isClean = hits.length + unknown.length + stillWrong.length === 0 && !unread;
+  const unread = permitted.includes(LEFT_OUT) ? {} : unreadIn(cohort);
+  const faults = [...hits, ...unknown, ...stillWrong, ...Object.keys(unread)];
   return {
-    passed: isClean && known + righted.length > 0,
-    ...(unread ? { leftOut: unread } : {}),
+    passed: faults.length === 0 && known + righted.length > 0,
+    ...unread,
     ...{ hits: hits.map(gateHit), unknown: unknown.map(gateHit), known, stillWrong, righted },
   };
+}
+
+/** What a cohort was asked for says which runs it left out. */
+function unreadIn({ leftOut, unreadable }: Cohort): Pick<Gate, 'leftOut' | 'unreadable'> {
+  return { ...(leftOut ? { leftOut } : {}), ...(unreadable ? { unreadable } : {}) };
 }
 
 function cameTo({ outcome = UNSETTLED }: CohortMemberResult): Outcome {
@@ -176,7 +185,7 @@ function endsOtherwise(member: CohortMemberResult): boolean {
 }
 
 export function gateText(gate: Gate, screen: Screen): string {
-  const { passed, hits, unknown, leftOut, known, stillWrong, righted } = gate;
+  const { passed, hits, unknown, leftOut, unreadable, known, stillWrong, righted } = gate;
   const otherwise =
     righted.length === 0 ? '' : `Runs that were wrong and come out otherwise: ${righted.length}. `;
   if (passed) return `${otherwise}The gate is passed.`;
@@ -191,6 +200,12 @@ export function gateText(gate: Gate, screen: Screen): string {
         `${sourceRunId} came to: ${words(outcome)}. Its result is not known${permitHint(outcome)}.`,
     ),
     ...(leftOut ? [`${leftOutText(leftOut)}${permitHint(LEFT_OUT)}.`] : []),
+    ...(unreadable
+      ? [
+          unreadableText(unreadable),
+          `Which runs were left out is not known${permitHint(LEFT_OUT)}.`,
+        ]
+      : []),
     ...stillWrong.map(({ sourceRunId, outcome }) =>
       outcome === undefined
         ? `${sourceRunId} was wrong, and is not among these runs.`

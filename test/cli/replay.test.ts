@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Cohort, CohortMemberResult } from '../../schemas/types.generated.ts';
+import { unreadableText } from '../../src/words/unreadable.ts';
 import { refusal, scriptedHost, type ScriptedHost } from './scripted-host.ts';
 
 const COHORTS = '/v1/host/openwop-temporal/cohorts';
@@ -207,6 +208,29 @@ describe('the gate of openwop replay', () => {
     const permitted = await host.run([...asked, '--permit', 'unreadable']);
     expect(permitted.code).toBe(0);
     expect(permitted.out).toContain(`${text}.`);
+  });
+
+  // [I112]
+  it('is not passed by a cohort that cannot say which runs it left out, unless that is permitted', async () => {
+    const message = 'What stands at request cohort-1 is damaged.';
+    const unreadable = { code: 'history_undecodable', message } as const;
+    script(cohort(['same'], { unreadable }));
+    const asked = ['replay', '--fail-on', 'outcome'];
+    const { code, out } = await host.run(asked);
+    expect(code).toBe(1);
+    const [gate = ''] = out.trimEnd().split('\n\n').reverse();
+    expect(gate.split('\n')).toEqual([
+      'The gate is not passed:',
+      `  ${unreadableText(unreadable)}`,
+      '  Which runs were left out is not known (--permit unreadable).',
+    ]);
+    const { out: document } = await host.run([...asked, '--json']);
+    expect(JSON.parse(document)).toMatchObject({ gate: { passed: false, unreadable } });
+    expect((await host.run([...asked, '--permit', 'not-compared'])).code).toBe(1);
+    const wrong = ['replay', '--model', 'other', '--wrong', 'run-0'];
+    script(cohort(['outcome-changed'], { unreadable }));
+    expect((await host.run(wrong)).code).toBe(1);
+    expect((await host.run([...wrong, '--permit', 'unreadable'])).code).toBe(0);
   });
 
   it('says what it holds against whom; what came out as it should is counted', async () => {
