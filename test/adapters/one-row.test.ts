@@ -206,6 +206,25 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     expect(rows.map(({ run_id }) => run_id)).toEqual([clean]);
   });
 
+  it.each([2_147_483_647, -2_147_483_648])(
+    'a count of claims that is damaged keeps no archive and no clean-up: %i',
+    async (claims) => {
+      const archived = refTo(await startedRun(stores));
+      await stores.segments.record(archived, { index: 0, temporalRunId: 'T1', isClosed: true });
+      const expired = await member(stores);
+      await stores.retention.expire(expired, { keptMs: 0, restMs: 0 });
+      for (const [table, { runId }] of [
+        ['run_segments', archived],
+        ['expired_runs', expired],
+      ] as const)
+        await db.query(`UPDATE ${table} SET claims = $2 WHERE run_id = $1`, [runId, claims]);
+      const unarchived = await stores.segments.claimUnarchived(1_000, 1);
+      expect(unarchived.map(({ runId }) => runId)).toContain(archived.runId);
+      const unclean = await stores.retention.claimUnclean(1_000, 1);
+      expect(unclean.map(({ runId }) => runId)).toContain(expired.runId);
+    },
+  );
+
   it('a cohort that is not started keeps none behind it, page by page; one with a damaged request is started', async () => {
     const ids: string[] = [];
     for (let count = 0; count < 25; count++) ids.push((await givenCohort(stores, 1)).cohortId);

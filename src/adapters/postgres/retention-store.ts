@@ -13,7 +13,7 @@ import { expireFamily, FORK_NOTE_MS } from './retention-expire.ts';
 import { refOf } from './run-ref.ts';
 import { parsedAt } from './seals.ts';
 
-/** A claim that comes again is held twice as long each time, up to 2 to this power. */
+/** A claim that comes again is held twice as long each time, up to 2 to this power: no count, however damaged, fails the others. */
 const MAX_DOUBLINGS = 5;
 
 interface Named {
@@ -53,9 +53,9 @@ export function createRetentionStore(db: Db): RetentionStore {
     async claimUnclean(limit, leaseMs) {
       const rows = await db.query<Named>(
         `UPDATE expired_runs e
-         SET claims = claims + 1, clean_at_ms = openwop_now_ms() + $2::bigint * (2 ^ least(claims, $3))::bigint
+         SET claims = doubled + 1, clean_at_ms = openwop_now_ms() + $2::bigint * (2 ^ doubled)::bigint
          FROM (
-           SELECT run_id FROM expired_runs WHERE cleaned_at_ms IS NULL AND clean_at_ms <= openwop_now_ms()
+           SELECT run_id, greatest(0, least(claims, $3)) AS doubled FROM expired_runs WHERE cleaned_at_ms IS NULL AND clean_at_ms <= openwop_now_ms()
            ORDER BY clean_at_ms LIMIT $1 FOR UPDATE SKIP LOCKED
          ) free
          WHERE e.run_id = free.run_id RETURNING e.tenant_id, e.run_id`,

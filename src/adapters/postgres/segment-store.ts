@@ -13,7 +13,7 @@ interface SegmentRecord {
 interface ClosedRecord extends SegmentRecord {
   readonly tenant_id: string;
 }
-/** A claim that comes again is held twice as long each time, up to 2 to this power. */
+/** A claim that comes again is held twice as long each time, up to 2 to this power: no count, however damaged, fails the others. */
 const MAX_DOUBLINGS = 5;
 const COLUMNS = 's.run_id, s.segment_index, s.temporal_run_id, s.archive';
 
@@ -66,9 +66,9 @@ export function createSegmentStore(db: Db): SegmentStore {
     async claimUnarchived(limit, leaseMs) {
       const records = await db.query<ClosedRecord>(
         `UPDATE run_segments s
-         SET claims = claims + 1, claimed_until_ms = openwop_now_ms() + $2::bigint * (2 ^ least(claims, $3))::bigint
+         SET claims = doubled + 1, claimed_until_ms = openwop_now_ms() + $2::bigint * (2 ^ doubled)::bigint
          FROM (
-           SELECT run_id, segment_index FROM run_segments
+           SELECT run_id, segment_index, greatest(0, least(claims, $3)) AS doubled FROM run_segments
            WHERE closed AND archive IS NULL AND claimed_until_ms <= openwop_now_ms()
            ORDER BY claimed_until_ms LIMIT $1 FOR UPDATE SKIP LOCKED
          ) free
