@@ -1,6 +1,7 @@
 // What a fork's log says of effects that its source performed (architecture §5, §6). The fork's ledger knows them by then, so
 // that neither this attempt of the visit nor a later one repeats any of them silently.
 import { agentNamed } from '../src/rules/children.ts';
+import { payloadOf } from '../src/rules/damaged.ts';
 import { codeOf, HostError } from '../src/rules/errors.ts';
 import { trackOpen, type OpenItem } from '../src/rules/endings.ts';
 import { eventRow } from '../src/rules/events.ts';
@@ -159,7 +160,7 @@ async function readCalls(
     if (nodeId === undefined || (isOther && !isOfWholeRun)) continue;
     const { part } = eventRow(row.type);
     if (part === undefined || !PARTS.has(part)) continue;
-    const payload = JSON.parse(row.payload) as JsonObject;
+    const payload = payloadOf(row);
     if (part === 'return' && unsentIn(open).includes(payload.callId)) unsent.add(payload.callId);
     open = trackOpen(open, { type: row.type, key: row.key, nodeId, payload });
     const at = places.get(nodeId) ?? { visit: 0, attempt: 0 };

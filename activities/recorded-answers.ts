@@ -1,8 +1,8 @@
 // What people answered to the same question in the record of a fork's source (replay.md §Modes): read from its log and from
 // what its tasks were given. Nobody is asked here, and silence is no answer.
 import { shownText } from '../src/rules/cohort.ts';
+import { payloadOf } from '../src/rules/damaged.ts';
 import type { StepResult } from '../src/rules/journal.ts';
-import type { JsonObject } from '../src/rules/json.ts';
 import { answersTo, questionText, type RecordedAnswer } from '../src/rules/recorded-answers.ts';
 import type { RecordedAnswersInput, RecordedAnswersOutput } from './contract.ts';
 import { recordedRows } from './recorded-rows.ts';
@@ -33,7 +33,7 @@ async function found(
   const { tenant } = context;
   for await (const row of recordedRows(ports, tenant, recordedBy)) {
     if (row.key !== askedKey) continue;
-    const asked = questionText(JSON.parse(row.payload) as JsonObject);
+    const asked = questionText(payloadOf(row));
     if (asked !== questionText(question)) return [];
     const { runId, length } = recordedBy;
     const { batches } = await ports.log.recording(ports.stores.runs.ref(tenant, runId), length);

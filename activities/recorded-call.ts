@@ -1,5 +1,6 @@
 // A tool's call in a branch that goes by its source's results (replay.md §Modes): what the source got for the same call, and
 // nothing performed.
+import { payloadOf } from '../src/rules/damaged.ts';
 import { HostError } from '../src/rules/errors.ts';
 import { eventRow } from '../src/rules/events.ts';
 import { digestOf, encodeTuple } from '../src/rules/ids.ts';
@@ -34,7 +35,7 @@ export async function recordedCall(
   for await (const row of recordedRows(ports, tenant, recordedBy)) {
     const { part } = eventRow(row.type);
     if (row.nodeId !== nodeId || (part !== 'call' && part !== 'return')) continue;
-    const payload = JSON.parse(row.payload) as JsonObject;
+    const payload = payloadOf(row);
     const { callId = null, toolName, inputs = null } = payload;
     if (part === 'return') returned.set(callId, payload);
     else if (toolName === toolId && digestOf(canonicalJson(inputs)) === argsHash)

@@ -1,4 +1,5 @@
 // A run as it was at an event of its log: its rows up to there, folded as the log folds them. Nothing is asked of Temporal.
+import { payloadOf } from '../rules/damaged.ts';
 import { erasedSnapshot } from '../rules/erased.ts';
 import { HostError } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
@@ -43,7 +44,7 @@ export async function runAt(
   for await (const rows of log.rows(run, { limit: sequence + 1 })) {
     past = { snapshot: fold(past.snapshot, rows, run.input.definition) };
     for (const row of rows) {
-      const payload = JSON.parse(row.payload) as JsonObject;
+      const payload = payloadOf(row);
       status = foldStatus(status, row.type, payload);
       const code = errorOf(row, payload);
       if (row.nodeId !== undefined && code !== undefined) nodeErrors.set(row.nodeId, code);

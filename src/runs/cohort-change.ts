@@ -1,9 +1,9 @@
 // What one change means for one run (architecture §6): which of its agents a name stands for, and from which event on a fork
 // has to live. What lies before is as it was, and costs nothing.
+import { payloadOf } from '../rules/damaged.ts';
 import { invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import { isReplay, type CohortChange } from '../rules/cohort.ts';
-import type { JsonObject } from '../rules/json.ts';
 import { invokesAgent } from '../rules/orchestrator.ts';
 import type { RunInput } from '../rules/run-input.ts';
 import type { LogRow } from '../ports/log.ts';
@@ -47,14 +47,16 @@ export function agentIdsOf(
   return [...new Set([...ofNodes, ...byEnd])].filter((agentId) => Object.hasOwn(agents, agentId));
 }
 
+type ChangedRow = Pick<LogRow, 'runId' | 'key' | 'type' | 'nodeId' | 'payload'>;
+
 interface Changed {
   readonly change: CohortChange;
   readonly input: RunInput;
   /** The source's log, which is read where the fork depends on it, and no further. */
-  readonly pages: AsyncIterable<readonly Pick<LogRow, 'type' | 'nodeId' | 'payload'>[]>;
+  readonly pages: AsyncIterable<readonly ChangedRow[]>;
 }
 
-/** The fork of one member. Throws as agentsIn. */
+/** The fork of one member. Throws as agentsIn, and HostError history_undecodable: an entry of its source is damaged. */
 export async function forkFor({ change, input, pages }: Changed): Promise<RunForkRequest> {
   if (isReplay(change)) return { mode: 'replay', fromSeq: 0 };
   const { configurable } = change;
@@ -80,10 +82,11 @@ async function firstOf(pages: Changed['pages'], agentIds: readonly string[]): Pr
   const began = new Map<string, number>();
   let sequence = 0;
   for await (const page of pages)
-    for (const { type, nodeId, payload } of page) {
+    for (const row of page) {
+      const { type, nodeId } = row;
       if (eventRow(type).part === 'node-starts' && nodeId !== undefined)
         began.set(nodeId, sequence);
-      const { agentId } = JSON.parse(payload) as JsonObject;
+      const { agentId } = payloadOf(row);
       if (typeof agentId === 'string' && agentIds.includes(agentId))
         return began.get(nodeId ?? '') ?? sequence;
       sequence++;

@@ -8,6 +8,7 @@ import {
   type ChildRequest,
   type ChildStart,
 } from '../rules/children.ts';
+import { payloadOf } from '../rules/damaged.ts';
 import { HostError } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import { canonicalJson } from '../rules/json.ts';
@@ -103,11 +104,12 @@ async function recordOf({ log }: ChildrenDeps, row: RunRow, length: number): Pro
   let atMs = 0;
   let count = 0;
   for await (const rows of log.rows(row, { limit: length })) {
-    for (const { type, payload, timestampMs } of rows) {
+    for (const row of rows) {
+      const { type, timestampMs } = row;
       atMs = timestampMs;
       const { part } = eventRow(type);
       if (part === 'worker' || part === 'return') {
-        const { phase, childRunId, callId } = JSON.parse(payload) as Told;
+        const { phase, childRunId, callId } = payloadOf(row) as Told;
         if (childRunId !== undefined && phase?.startsWith('child.')) turns.set(childRunId, count);
         if (part === 'return' && callId !== undefined) returned.add(callId);
       }
@@ -238,8 +240,7 @@ async function startOf(
 async function endIn(
   last: AsyncIterable<readonly LogRow[]>,
 ): Promise<{ readonly reason?: string; readonly cancelledBy?: string }> {
-  for await (const [end] of last)
-    return JSON.parse(end?.payload ?? '{}') as { readonly reason?: string };
+  for await (const [end] of last) if (end) return payloadOf(end) as { readonly reason?: string };
   return {};
 }
 

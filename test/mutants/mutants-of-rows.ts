@@ -2,6 +2,7 @@
 import type { Row } from './mutants.ts';
 
 const SEALS = 'src/adapters/postgres/seals.ts';
+const DAMAGED = 'src/rules/damaged.ts';
 const SUBJECT_KEYS = 'src/adapters/postgres/subject-keys.ts';
 const SESSIONS = 'src/adapters/postgres/session-store.ts';
 const COHORTS = 'src/adapters/postgres/cohort-store.ts';
@@ -69,12 +70,12 @@ export const OF_ROWS: readonly Row[] = [
   ],
   [
     97,
-    [SEALS, 'if (kind !== undefined && found !== kind) throw damagedAt(place);', ''],
+    [DAMAGED, 'if (kind !== undefined && found !== kind) throw damagedAt(place);', ''],
     [OF_KEYS, 'JSON of another kind'],
   ],
   [
     97,
-    [SEALS, 'throw damagedAt(place, error);', 'throw error;'],
+    [DAMAGED, 'throw damagedAt(place, error);', 'throw error;'],
     [OF_KEYS, 'a row that is damaged is named'],
   ],
   [
@@ -280,5 +281,24 @@ export const OF_ROWS: readonly Row[] = [
     98,
     ['src/adapters/temporal/rpc.ts', 'hasFailure(error, NOT_READY)', 'false'],
     ['test/adapters/rpc-errors.test.ts', 'because the run was not ready'],
+  ],
+  [
+    97,
+    [
+      'src/runs/cohort-change.ts',
+      'const { agentId } = payloadOf(row);',
+      'const { agentId } = JSON.parse(row.payload);',
+    ],
+    ['test/runs/cohort-change.test.ts', 'an entry of the source that is damaged'],
+  ],
+  [
+    97,
+    ['src/adapters/postgres/segment-store.ts', 'greatest(0, least(claims, $3))', 'claims'],
+    [OF_ONE, 'a count of claims that is damaged'],
+  ],
+  [
+    97,
+    ['src/app/rebuild-runs.ts', 'refused++;', 'if (!(error instanceof HostError)) throw error;'],
+    ['test/app/rebuild-runs.test.ts', 'keeps no other from its turn'],
   ],
 ];

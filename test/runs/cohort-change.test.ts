@@ -24,7 +24,7 @@ const input: RunInput = {
 };
 
 const row = (type: string, nodeId?: string, payload: object = {}) => ({
-  ...{ type, payload: JSON.stringify(payload) },
+  ...{ runId: 'run-1', key: type, type, payload: JSON.stringify(payload) },
   ...(nodeId === undefined ? {} : { nodeId }),
 });
 const visit = (nodeId: string, agentId?: string) => [
@@ -49,6 +49,19 @@ const fork = (change: CohortChange) => forkFor({ change, input, pages: pagesOf(r
 const prompt = { systemPrompt: 'Be strict.' };
 
 describe('forkFor', () => {
+  // [I97]
+  it.each(['{', 'null', ''])(
+    'an entry of the source that is damaged is named, and needs no second try: %j',
+    async (payload) => {
+      const damaged = [...rows.slice(0, 2), { ...row('node.failed', 'sort'), payload }];
+      const change = { agents: { judge: prompt } };
+      await expect(forkFor({ change, input, pages: pagesOf(damaged) })).rejects.toMatchObject({
+        code: 'history_undecodable',
+        details: { reason: 'What stands at payload run-1 node.failed is damaged.' },
+      });
+    },
+  );
+
   it.each<[string, CohortChange, number]>([
     ['the first agent', { agents: { triage: prompt } }, 1],
     ['a later one, by its first visit', { agents: { judge: prompt } }, 6],

@@ -1,10 +1,13 @@
 // Texts at rest, sealed with the key of their run's subject (architecture §10.1), at the borders of the stores: what goes in
 // names its key, so that what is read needs to know nothing of its run. Beside the sealed text stands what stays readable
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
+import { damagedAt, parsedAt, payloadPlace } from '../../rules/damaged.ts';
 import { HostError } from '../../rules/errors.ts';
 import { toldOr, type Unreadable } from '../../rules/unreadable.ts';
 import type { KnownKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
+
+export { damagedAt, parsedAt };
 
 const MARK = '~';
 
@@ -63,22 +66,6 @@ interface Unread {
   readonly unreadable?: Unreadable;
 }
 
-/** What is damaged may be JSON of another kind. Absent: any. */
-export type Kind = 'object' | 'array' | 'string';
-
-/** Of what stands at a place, opened. Throws HostError history_undecodable: it is no JSON, or of another kind. */
-export function parsedAt<Value>(place: string, json: string, kind?: Kind): Value {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (error) {
-    throw damagedAt(place, error);
-  }
-  const found = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value;
-  if (kind !== undefined && found !== kind) throw damagedAt(place);
-  return value as Value;
-}
-
 /** Farthest time from 1970 that a date can tell, in ms. */
 const MAX_TIME_MS = 8.64e15;
 
@@ -90,14 +77,6 @@ export function isTime(value: unknown): value is number {
 export function timeAt(place: string, ms: number): number {
   if (!isTime(ms)) throw damagedAt(place);
   return ms;
-}
-
-export function damagedAt(place: string, cause?: unknown): HostError {
-  return new HostError(
-    'history_undecodable',
-    { reason: `What stands at ${place} is damaged.` },
-    cause,
-  );
 }
 
 export interface Seals {
@@ -193,7 +172,7 @@ export function createSeals(keys: SubjectKeys): Seals {
 
 /** Places of sealed texts: bound into them, so that none opens in the place of another. */
 export const PLACES = {
-  payload: (runId: string, key: string) => `payload ${runId} ${key}`,
+  payload: payloadPlace,
   snapshot: (runId: string) => `snapshot ${runId}`,
   state: (runId: string) => `state ${runId}`,
   summary: (runId: string) => `summary ${runId}`,
