@@ -182,9 +182,15 @@ export interface SubjectStore {
   /** The first receipt stays. */
   finish(erasure: ErasureRow, receipt: string): Promise<ErasureRow>;
   /**
-   * Wraps again, with the operator's current key, up to `limit` keys that another one wraps. Returns how many it wrapped; 0
-   * while a live process encrypts with another key. Throws HostError history_undecodable or key_unavailable after the others
-   * when one of them does not open.
+   * Wraps again, with the operator's current key, up to `limit` keys that another one wraps; none while a live process
+   * encrypts with another key. Of those that are not wrapped each is named, with why: HostError history_undecodable or
+   * key_unavailable where it does not open.
    */
-  rewrap(limit: number): Promise<number>;
+  rewrap(limit: number): Promise<Rewrapped>;
+}
+
+export interface Rewrapped {
+  readonly count: number;
+  /** `keyId`: also the place of a secret of the host's own. */
+  readonly failed: readonly { readonly keyId: string; readonly error: unknown }[];
 }

@@ -53,9 +53,14 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
     }
   };
   const rewrap = async (): Promise<void> => {
-    const keys = await subjects.rewrap(ROUND_KEYS);
+    const { count: keys, failed } = await subjects.rewrap(ROUND_KEYS);
     if (keys > 0)
       deps.logger.info('keys were wrapped again by the current encryption key', { keys });
+    // Each by itself: one that does not open is named, and delays no batch.
+    for (const { keyId, error } of failed) {
+      const turn = { message: 'a key is not wrapped again, trying again', fields: { keyId } };
+      await rounds.turn(turn, () => Promise.reject(error as Error));
+    }
   };
   const round = async (): Promise<void> => {
     isBusy = true;

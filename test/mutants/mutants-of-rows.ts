@@ -301,4 +301,13 @@ export const OF_ROWS: readonly Row[] = [
     ['src/app/rebuild-runs.ts', 'refused++;', 'if (!(error instanceof HostError)) throw error;'],
     ['test/app/rebuild-runs.test.ts', 'keeps no other from its turn'],
   ],
+  [
+    97,
+    [
+      'src/runs/erasure-keeper.ts',
+      'await rounds.turn(turn, () => Promise.reject(error as Error));',
+      'throw error;',
+    ],
+    ['test/runs/erasure-keeper.test.ts', 'keys that do not open delay no batch'],
+  ],
 ];

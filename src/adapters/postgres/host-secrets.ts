@@ -7,6 +7,7 @@ import {
   sign as signBytes,
 } from 'node:crypto';
 import type { KeyRing } from '../../ports/keys.ts';
+import type { Rewrapped } from '../../ports/subjects.ts';
 import { HostError } from '../../rules/errors.ts';
 import { newSecret } from '../../system/sealing.ts';
 import { eachByItself, type Db } from './db.ts';
@@ -89,10 +90,7 @@ export function hostSecrets(db: Db, ring: KeyRing) {
       };
     },
     /** How many it wrapped, and why it did not wrap others: one that does not open keeps no other. */
-    async rewrap(): Promise<{
-      readonly count: number;
-      readonly failed: readonly { readonly error: unknown }[];
-    }> {
+    async rewrap(): Promise<Rewrapped> {
       const rows = await db.query<{ name: Name; wrapped: string }>(
         'SELECT name, wrapped FROM host_secrets WHERE NOT starts_with(wrapped, $1)',
         [`${ring.current()?.id ?? ''}:`],
@@ -102,7 +100,10 @@ export function hostSecrets(db: Db, ring: KeyRing) {
         const row = { table: 'host_secrets', column: 'name', id, before } as const;
         count += await wrapAgain(placeOf(id), row);
       });
-      return { count, failed };
+      return {
+        count,
+        failed: failed.map(({ item, error }) => ({ keyId: placeOf(item.name), error })),
+      };
     },
   };
 }

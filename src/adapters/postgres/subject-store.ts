@@ -363,7 +363,7 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
   return async (limit) => {
     const master = ring.current();
     // Whoever encrypts with another key may not know this one, or would wrap by the other again.
-    if (!master || !ring.isShared()) return 0;
+    if (!master || !ring.isShared()) return { count: 0, failed: [] };
     const rows = await db.query<{ key_id: string; wrapped: string }>(
       `SELECT key_id, wrapped FROM subject_keys WHERE key_id > $1 AND wrapped IS NOT NULL AND NOT starts_with(wrapped, $2)
        ORDER BY key_id LIMIT $3`,
@@ -376,8 +376,7 @@ function rewrapping({ db, ring, secrets }: Parts): SubjectStore['rewrap'] {
       count += await secrets.wrapAgain(placeOfKey(id), row);
     });
     const ofHost = await secrets.rewrap();
-    const [fault] = [...failed, ...ofHost.failed];
-    if (fault) throw fault.error;
-    return count + ofHost.count;
+    const ofSubjects = failed.map(({ item, error }) => ({ keyId: item.key_id, error }));
+    return { count: count + ofHost.count, failed: [...ofSubjects, ...ofHost.failed] };
   };
 }
