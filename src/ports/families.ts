@@ -7,6 +7,12 @@ export interface FamilyMember extends RunListItem {
   readonly closed: boolean;
 }
 
+export interface FamilyPlace {
+  readonly parentRunId?: string;
+  /** It goes on when its parent ends. */
+  readonly isDetached: boolean;
+}
+
 /** A run that has ended, and whose parent or children may not know it. */
 export interface UntoldEnd {
   readonly run: RunRef;
@@ -25,6 +31,8 @@ export interface FamilyStore {
     parent: RunRef,
     query: { readonly cursor?: string; readonly limit: number },
   ): Promise<{ readonly runs: readonly FamilyMember[]; readonly nextCursor?: string }>;
+  /** Who started it, without its own row, which may be damaged. Undefined: there is no such run. */
+  placeOf(run: RunRef): Promise<FamilyPlace | undefined>;
   /** Everything below a root, oldest first, `limit` at most. */
   descendants(tenant: string, rootRunId: string, limit: number): Promise<readonly FamilyMember[]>;
   /** Ends at least `ageMs` ago that nobody has taken, oldest first, from behind one of them. Over all tenants. */

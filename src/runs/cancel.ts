@@ -1,7 +1,7 @@
 // Cancelling a run (rest-endpoints.md): an Update, else Temporal's durable request; of an ended run, its status.
 import type { CancelRunMessage } from '../rules/messages.ts';
 import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { sendMessage, type Delivery } from './messages.ts';
@@ -23,11 +23,18 @@ type CancelDeps = Pick<RunsDeps, 'stores' | 'engine' | 'log' | 'redactor' | 'log
  */
 export async function cancelRun(
   deps: CancelDeps,
-  { row, reason, cancelledBy, parentRunId }: Cancellation,
+  { row, ...of }: Cancellation,
+  delivery: Pick<Delivery, 'updateId' | 'bodyDigest'>,
+): Promise<RunStatus> {
+  return (await endedAs(deps, row)) ?? askToEnd(deps, { run: row, ...of }, delivery);
+}
+
+/** The same without its row, which is damaged: it is not started first, if it has not been. */
+export async function askToEnd(
+  deps: CancelDeps,
+  { run, reason, cancelledBy, parentRunId }: Omit<Cancellation, 'row'> & { readonly run: RunRef },
   { updateId, bodyDigest }: Pick<Delivery, 'updateId' | 'bodyDigest'>,
 ): Promise<RunStatus> {
-  const ended = await endedAs(deps, row);
-  if (ended !== undefined) return ended;
   const message: CancelRunMessage = {
     kind: 'cancel',
     ...(reason === undefined ? {} : { reason: deps.redactor.text(reason) }),
@@ -35,8 +42,8 @@ export async function cancelRun(
     ...(parentRunId === undefined ? {} : { parentRunId }),
     bodyDigest,
   };
-  const told = await sendMessage(deps, row.runId, { updateId, message });
+  const told = await sendMessage(deps, run.runId, { updateId, message });
   if (told !== 'unchanged') return told === 'cancelled' ? 'cancelled' : 'cancelling';
-  const { status } = await requireFreshHead(deps, row);
+  const { status } = await requireFreshHead(deps, run);
   return TERMINAL_STATUSES.has(status) ? status : 'cancelling';
 }

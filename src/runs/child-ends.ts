@@ -2,7 +2,7 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { Fresh } from '../log/log.ts';
 import type { Head } from '../ports/log.ts';
-import type { RunRow } from '../ports/runs.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 
 /** Who cancelled a child, where its parent did: this, and the parent's id. It stands in logs. */
@@ -14,8 +14,8 @@ export function staleness({ problem }: Pick<Head, 'problem'>): HostError {
 }
 
 /** A log that is gone comes back, since it can be rebuilt: service_unavailable until then. */
-export function freshLog(log: Pick<RunsDeps['log'], 'fresh'>, row: RunRow): Promise<Fresh> {
-  return log.fresh(row).catch((error: unknown) => {
+export function freshLog(log: Pick<RunsDeps['log'], 'fresh'>, run: RunRef): Promise<Fresh> {
+  return log.fresh(run).catch((error: unknown) => {
     throw codeOf(error) === 'run_not_found' ? new HostError('service_unavailable') : error;
   });
 }

@@ -6,13 +6,14 @@ import {
   type ChildRequest,
   type ChildStart,
 } from '../rules/children.ts';
-import { HostError } from '../rules/errors.ts';
+import { codeOf, ERRORS, HostError } from '../rules/errors.ts';
 import type { Recording } from '../rules/recording.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
+import { unreadableFor } from '../rules/unreadable.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import { foldedRun } from '../log/fold.ts';
 import { keepTimeBelow, type Below, type BelowRequest } from './below-clock.ts';
-import { cancelRun } from './cancel.ts';
+import { askToEnd, cancelRun } from './cancel.ts';
 import { BY_RUN, freshLog, staleness } from './child-ends.ts';
 import { breached, childInputFor, type Refused } from './child-input.ts';
 import type { ChildrenDeps } from './deps.ts';
@@ -144,17 +145,21 @@ async function endOfChild(
   { parent, isTaken }: { readonly parent: RunRef; readonly isTaken: boolean },
   childRunId: string,
 ): Promise<ChildEnd | 'lost' | undefined> {
-  const row = await stores.runs.find(parent.tenant, childRunId);
-  if (row?.input.header.parentRunId !== parent.runId) return 'lost';
-  const { head, stale } = await freshLog(log, row);
+  const child = await childOf({ stores }, parent, childRunId);
+  if (!child) return 'lost';
+  const { run, row, error: unread } = child;
+  // Another process may have the key.
+  if (unread && codeOf(unread) !== DAMAGED) throw unread;
+  const { head, stale } = await freshLog(log, run);
   if (!head.closed) {
     if (stale) throw staleness(head);
     return undefined;
   }
-  if (isTaken) await stores.families.endTaken(row);
+  if (isTaken) await stores.families.endTaken(run);
+  if (!row && head.status === 'completed') return UNREAD_END;
   const { outputs = {}, variables, error } = foldedRun(head.snapshot);
   // What an agent was given are its run's variables; what it decided are the run's outputs.
-  const isAgents = row.input.source === 'run-api';
+  const isAgents = row?.input.source === 'run-api';
   return {
     status: head.status as ChildEnd['status'],
     outputs,
@@ -163,18 +168,52 @@ async function endOfChild(
   };
 }
 
+/** What a child gave is not known whose row, which says what its parent takes, is damaged. */
+const DAMAGED = 'history_undecodable';
+const UNREAD_END: ChildEnd = {
+  ...{ status: 'failed', outputs: {}, variables: {} },
+  error: { code: DAMAGED, message: ERRORS[DAMAGED].message },
+};
+
+interface FoundChild {
+  readonly run: RunRef;
+  /** Absent where it cannot be read: `error` says why. */
+  readonly row?: RunRow;
+  readonly error?: unknown;
+}
+
+/** Undefined: it is no child of this parent. One that cannot be read is known by its place. */
+async function childOf(
+  { stores }: Pick<ChildrenDeps, 'stores'>,
+  parent: RunRef,
+  childRunId: string,
+): Promise<FoundChild | undefined> {
+  try {
+    const row = await stores.runs.find(parent.tenant, childRunId);
+    return row?.input.header.parentRunId === parent.runId ? { run: row, row } : undefined;
+  } catch (error) {
+    if (!unreadableFor(error)) throw error;
+    const run = stores.runs.ref(parent.tenant, childRunId);
+    const place = await stores.families.placeOf(run);
+    return place?.parentRunId === parent.runId ? { run, error } : undefined;
+  }
+}
+
 /** Asks a child to end because its parent does; one that has ended already, or is gone, stays so. */
 export async function cancelChild(
   deps: ChildrenDeps,
   parent: RunRef,
   { childRunId, reason }: { readonly childRunId: string; readonly reason: string },
 ): Promise<'open' | 'ended' | 'none'> {
-  const row = await deps.stores.runs.find(parent.tenant, childRunId);
-  if (row?.input.header.parentRunId !== parent.runId) return 'none';
-  const status = await cancelRun(
-    deps,
-    { row, reason, cancelledBy: `${BY_RUN}${parent.runId}`, parentRunId: parent.runId },
-    { updateId: `parent-${childRunId}`, bodyDigest: '' },
-  );
+  const child = await childOf(deps, parent, childRunId);
+  if (!child) return 'none';
+  const { run, row } = child;
+  const cancellation = {
+    ...{ reason, cancelledBy: `${BY_RUN}${parent.runId}`, parentRunId: parent.runId },
+  };
+  const delivery = { updateId: `parent-${childRunId}`, bodyDigest: '' };
+  const status = row
+    ? await cancelRun(deps, { row, ...cancellation }, delivery)
+    : await askToEnd(deps, { run, ...cancellation }, delivery);
   return TERMINAL_STATUSES.has(status) ? 'ended' : 'open';
 }

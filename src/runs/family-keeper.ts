@@ -2,7 +2,8 @@
 // terminated, ran out of time or never started; and a parent that could not end its children. Each end of a run that has
 // a parent or children stands in `run_ends` until whom it concerns has taken it.
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { RunRef, RunRow } from '../ports/runs.ts';
+import { nothingOf } from '../rules/unreadable.ts';
+import type { RunRef } from '../ports/runs.ts';
 import type { UntoldEnd } from '../ports/families.ts';
 import type { Stores } from '../ports/stores.ts';
 import { createRounds, type Rounds } from '../log/rounds.ts';
@@ -97,19 +98,15 @@ async function tellEnds(
   return ends.length === ROUND_ENDS ? ends.at(-1) : undefined;
 }
 
-/** Its children end, whatever becomes of its parent. */
+/** Its children end, whatever becomes of its parent; and neither depends on its own row, which may be damaged. */
 async function tellEnd(deps: Keeper, { run }: UntoldEnd): Promise<void> {
-  const { stores } = deps;
-  const row = await stores.runs.find(run.tenant, run.runId);
-  if (row) {
-    const told = await Promise.allSettled([tellParent(deps, row), cancelChildren(deps, row)]);
-    for (const one of told) if (one.status === 'rejected') throw one.reason as Error;
-  }
-  await stores.families.endTold(run);
+  const told = await Promise.allSettled([tellParent(deps, run), cancelChildren(deps, run)]);
+  for (const one of told) if (one.status === 'rejected') throw one.reason as Error;
+  await deps.stores.families.endTold(run);
 }
 
-async function tellParent({ stores, engine, log }: Keeper, run: RunRow): Promise<void> {
-  const { parentRunId } = run.input.header;
+async function tellParent({ stores, engine, log }: Keeper, run: RunRef): Promise<void> {
+  const { parentRunId } = (await stores.families.placeOf(run)) ?? {};
   if (parentRunId === undefined) return;
   const parent = await log.head(stores.runs.ref(run.tenant, parentRunId));
   // Of one whose log is just gone nobody knows whether it waits.
@@ -117,7 +114,7 @@ async function tellParent({ stores, engine, log }: Keeper, run: RunRow): Promise
 }
 
 /** Throws the first error behind the last child: one that cannot be cancelled keeps no other running. */
-async function cancelChildren(deps: Keeper, parent: RunRow): Promise<void> {
+async function cancelChildren(deps: Keeper, parent: RunRef): Promise<void> {
   const { stores } = deps;
   let cursor: string | undefined;
   const failed: unknown[] = [];
@@ -138,15 +135,17 @@ async function cancelChildren(deps: Keeper, parent: RunRow): Promise<void> {
   if (failed.length > 0) throw failed[0];
 }
 
-async function cancelOf(deps: Keeper, parent: RunRow, run: RunRef): Promise<void> {
-  const child = await deps.stores.runs.find(run.tenant, run.runId);
-  if (!child || child.input.header.isDetached || (await isReplayed(deps, child))) return;
+async function cancelOf(deps: Keeper, parent: RunRef, run: RunRef): Promise<void> {
+  const place = await deps.stores.families.placeOf(run);
+  if (!place || place.isDetached || (await isReplayed(deps, run))) return;
   await cancelChild(deps, parent, { childRunId: run.runId, reason: PARENT_ENDED });
 }
 
 /** A replay of a run that has ended does nothing, and ends by itself: what it is held against stands in its own log. */
-async function isReplayed({ stores, log }: Keeper, { tenant, input }: RunRow): Promise<boolean> {
-  if (input.fork?.mode !== 'replay') return false;
-  const source = await log.head(stores.runs.ref(tenant, input.fork.sourceRunId));
+async function isReplayed({ stores, log }: Keeper, { tenant, runId }: RunRef): Promise<boolean> {
+  // What is damaged replays nothing: it may still call, and pay.
+  const { fork } = (await stores.runs.findKept(tenant, runId).catch(nothingOf))?.input ?? {};
+  if (fork?.mode !== 'replay') return false;
+  const source = await log.head(stores.runs.ref(tenant, fork.sourceRunId));
   return source?.closed === true;
 }

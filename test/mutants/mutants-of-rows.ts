@@ -310,4 +310,14 @@ export const OF_ROWS: readonly Row[] = [
     ],
     ['test/runs/erasure-keeper.test.ts', 'keys that do not open delay no batch'],
   ],
+  [
+    97,
+    ['src/runs/family-keeper.ts', '.catch(nothingOf))?.input ?? {};', ')?.input ?? {};'],
+    ['test/runs/family-keeper.test.ts', 'whichever row of them does not open'],
+  ],
+  [
+    97,
+    ['src/runs/children.ts', 'if (!unreadableFor(error)) throw error;', 'throw error;'],
+    ['test/runs/family-keeper.test.ts', 'of a child whose row does not open'],
+  ],
 ];

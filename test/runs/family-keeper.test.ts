@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createModels } from '../../src/adapters/models/index.ts';
-import { HostError } from '../../src/rules/errors.ts';
+import { HostError, type ErrorCode } from '../../src/rules/errors.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { createChildren } from '../../src/runs/children.ts';
@@ -80,7 +80,7 @@ function deps(): FamilyKeeperDeps {
   };
 }
 
-async function accepted(parent?: RunRef): Promise<RunRef> {
+async function accepted(parent?: RunRef, isDetached?: true): Promise<RunRef> {
   const runId = `run-${randomUUID()}`;
   const input = {
     ...runInput(definition('w', [node('n', 'core.noop')])),
@@ -89,6 +89,7 @@ async function accepted(parent?: RunRef): Promise<RunRef> {
       sessionId: 's',
       correlationId: parent?.runId ?? runId,
       ...(parent ? { parentRunId: parent.runId, causationId: 'call-1' } : {}),
+      ...(isDetached ? { isDetached } : {}),
     },
   };
   const row = { runId, tenant: TENANT, workflowId: 'w', input, createdAtMs: 1 };
@@ -98,11 +99,24 @@ async function accepted(parent?: RunRef): Promise<RunRef> {
   return runRef(runId);
 }
 
-async function end(run: RunRef): Promise<void> {
+async function end(run: RunRef, status: 'completed' | 'failed' = 'completed'): Promise<void> {
   const head = await stores.log.head(run);
   if (!head) throw new Error('no head');
-  const rows = [entry(run.runId, 'terminal', { type: 'run.completed' })];
-  await stores.log.append(batchAfter(head, rows, { run, status: 'completed', closed: true }));
+  const rows = [entry(run.runId, 'terminal', { type: `run.${status}` })];
+  await stores.log.append(batchAfter(head, rows, { run, status, closed: true }));
+}
+
+/** Stores whose rows of these runs do not open. */
+function withDamaged(code: ErrorCode, ...runs: readonly RunRef[]): Stores {
+  const lost = new Set(runs.map(({ runId }) => runId));
+  const { find, findKept } = stores.runs;
+  const unless =
+    (read: Stores['runs']['find']): Stores['runs']['find'] =>
+    async (tenant, runId) => {
+      if (lost.has(runId)) throw new HostError(code);
+      return read(tenant, runId);
+    };
+  return { ...stores, runs: { ...stores.runs, find: unless(find), findKept: unless(findKept) } };
 }
 
 const untold = async () => (await stores.families.untoldEnds(0, MANY)).map(({ run }) => run.runId);
@@ -165,6 +179,53 @@ describe('the keeper of families', () => {
     expect(cancelled).toContain(below.runId);
     expect(await untold()).toContain(child.runId);
     deaf.clear();
+  });
+
+  // [I97]
+  it.each(['history_undecodable', 'key_unavailable'] as const)(
+    'an end is told, and children end, whichever row of them does not open: %s',
+    async (code) => {
+      const root = await accepted();
+      const child = await accepted(root);
+      const below = await accepted(child);
+      const left = await accepted(child, true);
+      await end(child);
+      for (const damaged of [child, below]) {
+        told.length = cancelled.length = 0;
+        const keeper = createFamilyKeeper({ ...deps(), stores: withDamaged(code, damaged, left) });
+        deaf.add(child.runId);
+        await keeper.round();
+        expect(cancelled).toContain(below.runId);
+        expect(cancelled).not.toContain(left.runId);
+        deaf.clear();
+      }
+      const damaged = withDamaged(code, child, below, left);
+      await createFamilyKeeper({ ...deps(), stores: damaged }).round();
+      expect(told).toContain(child.runId);
+      expect(await untold()).not.toContain(child.runId);
+    },
+  );
+
+  // [I97]
+  it('of a child whose row does not open its parent learns how it ended, or that this is not known', async () => {
+    const parent = await accepted();
+    const child = await accepted(parent);
+    const failed = await accepted(parent);
+    const other = await accepted(await accepted());
+    await end(child);
+    await end(failed, 'failed');
+    const damaged = withDamaged('history_undecodable', child, failed, other);
+    const children = createChildren({ ...deps(), stores: damaged });
+    const error = { code: 'history_undecodable', message: "The run's history cannot be decoded." };
+    expect(await children.end(parent, child.runId)).toEqual({
+      ...{ status: 'failed', outputs: {}, variables: {}, error },
+    });
+    expect(await children.end(parent, failed.runId)).toMatchObject({ status: 'failed' });
+    expect(await children.end(parent, other.runId)).toBe('lost');
+    // Another process may have the key.
+    const away = createChildren({ ...deps(), stores: withDamaged('key_unavailable', child) });
+    await expect(away.end(parent, child.runId)).rejects.toMatchObject({ code: 'key_unavailable' });
+    expect(await away.cancel(parent, { childRunId: other.runId, reason: 'r' })).toBe('none');
   });
 
   it('a parent whose log is just dropped is told, and finds out when the child’s is there again', async () => {

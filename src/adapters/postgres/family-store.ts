@@ -103,6 +103,15 @@ export function createFamilyStore(db: SealedDb): FamilyStore {
         ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
       };
     },
+    async placeOf({ tenant, runId }) {
+      const [place] = await db.query<{ parent_run_id: string | null; is_detached: boolean }>(
+        'SELECT parent_run_id, is_detached FROM session_runs WHERE tenant_id = $1 AND run_id = $2',
+        [tenant, runId],
+      );
+      if (!place) return undefined;
+      const { parent_run_id: parentRunId, is_detached: isDetached } = place;
+      return { isDetached, ...(parentRunId === null ? {} : { parentRunId }) };
+    },
     async descendants(tenant, rootRunId, limit) {
       const records = await db.query<MemberRecord>(
         `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.correlation_id = $2 AND s.parent_run_id IS NOT NULL ${OLDEST} LIMIT $3`,

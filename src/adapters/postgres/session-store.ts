@@ -46,11 +46,11 @@ interface RunRecord {
 
 /** Puts an accepted run (sessionValues, from `$first` on) into its session where the CTE `claim` has a row. */
 export function joinSession(first: number): string {
-  const [run, tenant, session, created, parent, node, root, call, title, tags, key, asked] =
-    Array.from({ length: 12 }, (_, index) => `$${first + index}`);
+  const [run, tenant, session, created, parent, node, root, call, title, tags, key, asked, left] =
+    Array.from({ length: 13 }, (_, index) => `$${first + index}`);
   return `session AS (
     SELECT openwop_join_session(ROW(${run}::text, ${tenant}::text, ${session}::text, ${created}::bigint, ${parent}::text,
-      ${node}::text, ${root}::text, ${call}::text)::session_runs, ${title}::text, ${tags}::text[], ${key}::text,
+      ${node}::text, ${root}::text, ${call}::text, ${left}::boolean)::session_runs, ${title}::text, ${tags}::text[], ${key}::text,
       ${asked}::boolean) FROM claim
   )`;
 }
@@ -59,7 +59,8 @@ export function sessionValues(
   { runId, tenant, input, createdAtMs, sessionTitle, subjectKey }: NewRun,
   seal: Seal | undefined,
 ): SqlValue[] {
-  const { sessionId, parentRunId, parentNodeId, correlationId, causationId } = input.header;
+  const { sessionId, parentRunId, parentNodeId, correlationId, causationId, isDetached } =
+    input.header;
   const stored = (text: string): string =>
     atRest(seal, { place: PLACES.ofSession(sessionId), json: JSON.stringify(text) });
   return [
@@ -68,7 +69,7 @@ export function sessionValues(
     sessionTitle === undefined ? null : stored(sessionTitle),
     (input.tags ?? []).map(stored),
     subjectKey ?? null,
-    parentRunId === undefined && input.fork === undefined,
+    ...[parentRunId === undefined && input.fork === undefined, isDetached === true],
   ];
 }
 

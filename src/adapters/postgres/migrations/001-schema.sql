@@ -188,7 +188,9 @@ CREATE TABLE session_runs (
   parent_run_id text,
   parent_node_id text,
   correlation_id text NOT NULL,
-  causation_id text
+  causation_id text,
+  -- Goes on when its parent ends.
+  is_detached boolean NOT NULL
 );
 CREATE INDEX session_runs_newest ON session_runs (tenant_id, session_id, created_at_ms DESC, run_id DESC);
 CREATE INDEX session_runs_by_parent ON session_runs (tenant_id, parent_run_id, created_at_ms, run_id)
