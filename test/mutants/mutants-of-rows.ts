@@ -267,8 +267,8 @@ export const OF_ROWS: readonly Row[] = [
     97,
     [
       'src/runs/family-keeper.ts',
-      'Promise.allSettled([tellParent(deps, row), cancelChildren(deps, row)])',
-      'Promise.allSettled([tellParent(deps, row).then(() => cancelChildren(deps, row))])',
+      'Promise.allSettled([tellParent(deps, run), cancelChildren(deps, run)])',
+      'Promise.allSettled([tellParent(deps, run).then(() => cancelChildren(deps, run))])',
     ],
     ['test/runs/family-keeper.test.ts', 'whose parent cannot be told still ends the children'],
   ],

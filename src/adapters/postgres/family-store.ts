@@ -2,8 +2,8 @@
 // to be told. A child's row is one statement: it counts below its root, or is refused.
 import { HostError } from '../../rules/errors.ts';
 import type { RunStatus } from '../../rules/status.ts';
-import type { FamilyMember, FamilyStore } from '../../ports/families.ts';
-import type { NewRun } from '../../ports/runs.ts';
+import type { FamilyMember, FamilyPlace, FamilyStore } from '../../ports/families.ts';
+import type { NewRun, RunRef } from '../../ports/runs.ts';
 import { agoMs, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
 import { behind, nextCursor } from './list-cursor.ts';
 import { createdOf, tagsOf } from './run-lists.ts';
@@ -71,6 +71,16 @@ async function isEnded(db: Db, { tenant, input }: NewRun): Promise<boolean> {
   return head.closed;
 }
 
+async function placeOf(db: Db, { tenant, runId }: RunRef): Promise<FamilyPlace | undefined> {
+  const [place] = await db.query<{ parent_run_id: string | null; is_detached: boolean }>(
+    'SELECT parent_run_id, is_detached FROM session_runs WHERE tenant_id = $1 AND run_id = $2',
+    [tenant, runId],
+  );
+  if (!place) return undefined;
+  const { parent_run_id: parentRunId, is_detached: isDetached } = place;
+  return { isDetached, ...(parentRunId === null ? {} : { parentRunId }) };
+}
+
 export function createFamilyStore(db: SealedDb): FamilyStore {
   return {
     async acceptChild(child, limit) {
@@ -103,15 +113,7 @@ export function createFamilyStore(db: SealedDb): FamilyStore {
         ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
       };
     },
-    async placeOf({ tenant, runId }) {
-      const [place] = await db.query<{ parent_run_id: string | null; is_detached: boolean }>(
-        'SELECT parent_run_id, is_detached FROM session_runs WHERE tenant_id = $1 AND run_id = $2',
-        [tenant, runId],
-      );
-      if (!place) return undefined;
-      const { parent_run_id: parentRunId, is_detached: isDetached } = place;
-      return { isDetached, ...(parentRunId === null ? {} : { parentRunId }) };
-    },
+    placeOf: (run) => placeOf(db, run),
     async descendants(tenant, rootRunId, limit) {
       const records = await db.query<MemberRecord>(
         `SELECT ${MEMBER} WHERE s.tenant_id = $1 AND s.correlation_id = $2 AND s.parent_run_id IS NOT NULL ${OLDEST} LIMIT $3`,
