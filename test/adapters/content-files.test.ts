@@ -52,6 +52,21 @@ test('a value that is not there, where the folder is, is missing', async () => {
 });
 
 // [I97]
+test('of what is no hash nothing beside the folder is read, written or removed', async () => {
+  const dir = join(folder, 'beside', 'content');
+  const files = await createContentFiles(dir);
+  const beside = join(folder, 'beside', 'api-key');
+  await writeFile(beside, 'secret');
+  for (const text of ['sha256:../api-key', 'sha256:../../api-key', '', hash.toUpperCase()]) {
+    const refused = { code: 'content_missing' };
+    await expect(files.remove('default', text)).rejects.toMatchObject(refused);
+    await expect(files.put('default', text, bytes)).rejects.toMatchObject(refused);
+    await expect(files.get('default', text)).rejects.toMatchObject(refused);
+  }
+  expect(await readdir(join(folder, 'beside'))).toContain('api-key');
+});
+
+// [I97]
 test('a file that cannot be read on a disk that answers is that value’s fault, and is written again', async () => {
   const dir = join(folder, 'odd');
   const files = await createContentFiles(dir);

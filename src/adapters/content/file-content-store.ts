@@ -20,7 +20,7 @@ export interface ContentFiles {
   put(tenant: string, hash: string, bytes: Uint8Array): Promise<void>;
   /** Throws HostError content_missing: it is not there, damaged, or its file alone cannot be read. */
   get(tenant: string, hash: string): Promise<Uint8Array>;
-  /** Idempotent, and for good before it resolves. */
+  /** Idempotent, and for good before it resolves. Throws HostError content_missing of what is no hash. */
   remove(tenant: string, hash: string): Promise<void>;
   /** Whether values can be stored now: writes a little, reads it back, and removes it. */
   probe(): Promise<void>;
@@ -32,6 +32,7 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { recursive: true, mode: 0o700 });
   const placeOf = (tenant: string, hash: string): { folder: string; file: string } => {
+    requireHash(hash);
     const hex = hash.slice('sha256:'.length);
     const folder = join(
       dir,
@@ -59,7 +60,6 @@ export async function createContentFiles(dir: string): Promise<ContentFiles> {
         await syncFolder(folder);
       }),
     async get(tenant, hash) {
-      requireHash(hash);
       const { folder, file } = placeOf(tenant, hash);
       const read = () =>
         onDisk(unfinished, async () => verified(hash, await ifThere(readFile(file))));
