@@ -20,7 +20,7 @@ import {
   type SettledRecord,
 } from './cohort-rows.ts';
 import { isOlder, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
-import { behind, nextCursor } from './list-cursor.ts';
+import { behind, digitsOf, nextCursor } from './list-cursor.ts';
 import { RUN_COLUMNS, runReader, type RunRecord } from './run-record.ts';
 
 const candidates =
@@ -43,8 +43,8 @@ const candidates =
     if (tag !== undefined) where.push(`strpos(r.tags, ${bind(JSON.stringify(tag))}) > 0`);
     const place = { values, ...(cursor === undefined ? {} : { cursor }) };
     where.push(behind('(r.created_at_ms, r.run_id)', 'newest', place));
-    const records = await db.query<RunRecord>(
-      `SELECT ${RUN_COLUMNS.map((name) => `r.${name}`).join(', ')}
+    const records = await db.query<RunRecord & { readonly place: string }>(
+      `SELECT ${RUN_COLUMNS.map((name) => `r.${name}`).join(', ')}, ${digitsOf('r.created_at_ms')} AS place
        FROM runs r JOIN run_heads h ON h.run_id = r.run_id JOIN session_runs s ON s.run_id = r.run_id
        WHERE ${where.join(' AND ')} AND s.parent_run_id IS NULL
        ORDER BY r.created_at_ms DESC, r.run_id DESC LIMIT ${bind(limit + 1)}`,
@@ -53,7 +53,7 @@ const candidates =
     const page = records.slice(0, limit);
     return {
       ...readEach(page, await runReader(db.seals, page)),
-      ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
+      ...nextCursor(records, limit, (last) => [last.place, last.run_id]),
     };
   };
 
@@ -259,15 +259,15 @@ export function createCohortStore(db: SealedDb): CohortStore {
     },
     async list(tenant, { cursor, limit }) {
       const values: SqlValue[] = [tenant, limit + 1];
-      const records = await db.query<CohortRecord>(
-        `SELECT ${COHORT_COLUMNS} FROM cohorts
+      const records = await db.query<CohortRecord & { readonly place: string }>(
+        `SELECT ${COHORT_COLUMNS}, ${digitsOf('created_at_ms')} AS place FROM cohorts
          WHERE tenant_id = $1 AND ${behind('(created_at_ms, cohort_id)', 'newest', { cursor, values })}
          ORDER BY created_at_ms DESC, cohort_id DESC LIMIT $2`,
         values,
       );
       return {
         cohorts: records.slice(0, limit).map(cohortOf),
-        ...nextCursor(records, limit, (last) => [last.created_at_ms, last.cohort_id]),
+        ...nextCursor(records, limit, (last) => [last.place, last.cohort_id]),
       };
     },
     async unstarted(ageMs, limit, behind) {

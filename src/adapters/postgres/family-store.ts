@@ -5,7 +5,7 @@ import type { RunStatus } from '../../rules/status.ts';
 import type { FamilyMember, FamilyPlace, FamilyStore } from '../../ports/families.ts';
 import type { NewRun, RunRef } from '../../ports/runs.ts';
 import { agoMs, isUniqueViolation, type Db, type SealedDb, type SqlValue } from './db.ts';
-import { behind, nextCursor } from './list-cursor.ts';
+import { behind, digitsOf, nextCursor } from './list-cursor.ts';
 import { createdOf, tagsOf } from './run-lists.ts';
 import { refOf } from './run-ref.ts';
 import { findRun, INSERT_RUN, refusedKey, rowOf, runValues, sealOfNew } from './run-store.ts';
@@ -20,9 +20,11 @@ interface MemberRecord {
   readonly created_at_ms: number;
   readonly status: string | null;
   readonly closed: boolean | null;
+  readonly place: string;
 }
 
-const MEMBER = `s.run_id, s.tenant_id, r.workflow_id, s.parent_run_id, r.tags, s.created_at_ms, h.status, h.closed
+const MEMBER = `s.run_id, s.tenant_id, r.workflow_id, s.parent_run_id, r.tags, s.created_at_ms, h.status, h.closed,
+  ${digitsOf('s.created_at_ms')} AS place
   FROM session_runs s JOIN runs r ON r.run_id = s.run_id LEFT JOIN run_heads h ON h.run_id = s.run_id`;
 const OLDEST = 'ORDER BY s.created_at_ms, s.run_id';
 
@@ -110,7 +112,7 @@ export function createFamilyStore(db: SealedDb): FamilyStore {
       );
       return {
         runs: await membersOf(db.seals, records.slice(0, limit)),
-        ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
+        ...nextCursor(records, limit, (last) => [last.place, last.run_id]),
       };
     },
     placeOf: (run) => placeOf(db, run),

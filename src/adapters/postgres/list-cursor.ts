@@ -3,18 +3,24 @@
 import { HostError } from '../../rules/errors.ts';
 import type { SqlValue } from './db.ts';
 
-/** What a place is made of: the columns of an order. */
-type Form = readonly ('number' | 'string')[];
-type Place<Kinds extends Form> = {
-  readonly [At in keyof Kinds]: Kinds[At] extends 'number' ? number : string;
-};
+/**
+ * What a place is made of: the columns of an order. A number is carried as its digits: a damaged time may be one that no
+ * double holds, and the rows behind it are found all the same.
+ */
+type Form = readonly ('digits' | 'text')[];
+type Place<Kinds extends Form> = { readonly [At in keyof Kinds]: string };
 
 /** When a run was accepted, and its id: of lists that begin with the oldest, too. */
-export const NEWEST_FIRST = ['number', 'string'] as const;
+export const NEWEST_FIRST = ['digits', 'text'] as const;
 /** The deadline, when it was asked, and the run's id. */
-export const SOONEST_FIRST = ['number', 'number', 'string'] as const;
+export const SOONEST_FIRST = ['digits', 'digits', 'text'] as const;
 
-function cursorText(place: readonly (string | number)[]): string {
+/** A column of an order as its cursors carry it. */
+export function digitsOf(column: string): string {
+  return `${column}::text`;
+}
+
+function cursorText(place: readonly string[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 
@@ -25,7 +31,7 @@ export function cursorOf<Kinds extends Form>(text: string, form: Kinds): Place<K
     Array.isArray(value) &&
     value.length === form.length &&
     form.every((kind, at) =>
-      kind === 'number' ? Number.isSafeInteger(value[at]) : typeof value[at] === 'string',
+      kind === 'digits' ? isBigint(value[at]) : typeof value[at] === 'string',
     );
   if (fits) return value as unknown as Place<Kinds>;
   throw new HostError('validation_error', {
@@ -34,11 +40,18 @@ export function cursorOf<Kinds extends Form>(text: string, form: Kinds): Place<K
   });
 }
 
+/** Whether a column of the database can hold it. */
+function isBigint(digits: unknown): boolean {
+  if (typeof digits !== 'string' || !/^-?\d{1,19}$/.test(digits)) return false;
+  const value = BigInt(digits);
+  return BigInt.asIntN(64, value) === value;
+}
+
 /** `rows` has one more than the page where there are more. */
 export function nextCursor<Row>(
   rows: readonly Row[],
   limit: number,
-  placeOf: (row: Row) => readonly (string | number)[],
+  placeOf: (row: Row) => readonly string[],
 ): { readonly nextCursor?: string } {
   const last = rows[limit - 1];
   return rows.length > limit && last ? { nextCursor: cursorText(placeOf(last)) } : {};

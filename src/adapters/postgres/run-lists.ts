@@ -1,4 +1,5 @@
 // Lists of runs (rest-endpoints.md): pages by place, without any run's snapshot or input.
+import { isTime } from '../../rules/forms.ts';
 import { isJsonObject } from '../../rules/json.ts';
 import { ASKS_A_PERSON, type RunStatus } from '../../rules/status.ts';
 import { toldOr } from '../../rules/unreadable.ts';
@@ -10,8 +11,8 @@ import type {
   RunSummary,
 } from '../../ports/runs.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
-import { damagedAt, isTime, parsedAt, PLACES, timeAt, type Opener, type Seals } from './seals.ts';
-import { cursorOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
+import { damagedAt, parsedAt, PLACES, timeAt, type Opener, type Seals } from './seals.ts';
+import { cursorOf, digitsOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 
 interface ListRecord {
@@ -22,6 +23,10 @@ interface ListRecord {
   readonly status: string | null;
 }
 
+interface PlacedRecord {
+  readonly place: string;
+}
+
 interface OverviewRecord extends ListRecord {
   readonly tenant_id: string;
   readonly workflow_name: string;
@@ -29,8 +34,8 @@ interface OverviewRecord extends ListRecord {
 }
 
 interface WaitingRecord extends OverviewRecord {
-  readonly until_ms: number;
-  readonly since_ms: number;
+  readonly until: string;
+  readonly since: string;
 }
 
 const LISTED = 'r.run_id, r.workflow_id, r.tags, r.created_at_ms, h.status';
@@ -136,7 +141,7 @@ interface Page<Row> {
 function pageOf<Row>(
   rows: readonly Row[],
   limit: number,
-  placeOf: (row: Row) => readonly (string | number)[],
+  placeOf: (row: Row) => readonly string[],
 ): Page<Row> {
   return { runs: rows.slice(0, limit), ...nextCursor(rows, limit, placeOf) };
 }
@@ -164,14 +169,14 @@ async function newest<Stored extends ListRecord>(
       `(${lead}.created_at_ms, ${lead}.run_id) < (${bind(createdAtMs)}::bigint, ${bind(runId)}::text)`,
     );
   }
-  const records = await db.query<Stored>(
-    `SELECT ${columns}
+  const records = await db.query<Stored & PlacedRecord>(
+    `SELECT ${columns}, ${digitsOf(`${lead}.created_at_ms`)} AS place
      FROM runs r ${query.status === undefined ? 'LEFT JOIN' : 'JOIN'} run_heads h ON h.run_id = r.run_id
      WHERE ${where.join(' AND ')}
      ORDER BY ${lead}.created_at_ms DESC, ${lead}.run_id DESC LIMIT ${bind(query.limit + 1)}`,
     values,
   );
-  return pageOf(records, query.limit, (last) => [last.created_at_ms, last.run_id]);
+  return pageOf(records, query.limit, (last) => [last.place, last.run_id]);
 }
 
 async function soonest(
@@ -191,13 +196,13 @@ async function soonest(
     );
   }
   const records = await db.query<WaitingRecord>(
-    `SELECT ${OVERVIEW}, a.until_ms, a.since_ms
+    `SELECT ${OVERVIEW}, ${digitsOf('a.until_ms')} AS until, ${digitsOf('a.since_ms')} AS since
      FROM run_asks a JOIN run_heads h ON h.run_id = a.run_id JOIN runs r ON r.run_id = a.run_id
      WHERE ${where.join(' AND ')}
      ORDER BY a.until_ms, a.since_ms, a.run_id LIMIT ${bind(query.limit + 1)}`,
     values,
   );
-  return pageOf(records, query.limit, (last) => [last.until_ms, last.since_ms, last.run_id]);
+  return pageOf(records, query.limit, (last) => [last.until, last.since, last.run_id]);
 }
 
 export function lists(db: SealedDb): Pick<RunStore, 'list' | 'overview' | 'countWaiting'> {

@@ -3,6 +3,7 @@
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
 import { damagedAt, parsedAt, payloadPlace } from '../../rules/damaged.ts';
 import { HostError } from '../../rules/errors.ts';
+import { isTime, type Form } from '../../rules/forms.ts';
 import { toldOr, type Unreadable } from '../../rules/unreadable.ts';
 import type { KnownKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
@@ -66,11 +67,11 @@ interface Unread {
   readonly unreadable?: Unreadable;
 }
 
-/** Farthest time from 1970 that a date can tell, in ms. */
-const MAX_TIME_MS = 8.64e15;
-
-export function isTime(value: unknown): value is number {
-  return typeof value === 'number' && Math.abs(value) <= MAX_TIME_MS;
+/** The object of that form at a place. Throws HostError history_undecodable: what stands there has another one. */
+export function formedAt<Value>(place: string, json: string, form: Form): Value {
+  const value = parsedAt<Value>(place, json);
+  if (!form(value)) throw damagedAt(place);
+  return value;
 }
 
 /** The time at a place, in ms. Throws HostError history_undecodable: no date has it. */

@@ -13,7 +13,7 @@ import type {
 } from '../../ports/sessions.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { fedRows, IS_THERE, OF_EVENT, type FedRecord } from './feed-store.ts';
-import { behind, nextCursor } from './list-cursor.ts';
+import { behind, digitsOf, nextCursor } from './list-cursor.ts';
 import { createdOf, tagsOf } from './run-lists.ts';
 import {
   atRest,
@@ -34,6 +34,10 @@ interface SessionRecord {
   readonly last_activity_ms: number;
 }
 
+interface PlacedSession extends SessionRecord {
+  readonly place: string;
+}
+
 interface RunRecord {
   readonly run_id: string;
   readonly workflow_id: string;
@@ -42,6 +46,7 @@ interface RunRecord {
   readonly status: string | null;
   readonly parent_run_id: string | null;
   readonly causation_id: string | null;
+  readonly place: string;
 }
 
 /** Puts an accepted run (sessionValues, from `$first` on) into its session where the CTE `claim` has a row. */
@@ -79,15 +84,17 @@ function storable(text: string | undefined): string | undefined {
 }
 
 async function sessionsOf(seals: Seals, records: readonly SessionRecord[]): Promise<SessionRow[]> {
-  const read = records.map((record) => ({ record, tags: JSON.parse(record.tags) as string[] }));
-  const open = await seals.opener(read.flatMap(({ record, tags }) => [record.title, ...tags]));
+  // An array of SQL may hold no texts, or arrays: sessionOf names them.
+  const read = records.map((record) => ({ record, tags: JSON.parse(record.tags) as unknown[] }));
+  const texts = read.flatMap(({ record, tags }) => [record.title, ...tags]);
+  const open = await seals.opener(texts.filter((text) => typeof text === 'string'));
   return read.map(({ record, tags }) => sessionOf(record, tags, open));
 }
 
 /** A title, or a tag, of a run that was erased is none any more. */
-function sessionOf(record: SessionRecord, tags: readonly string[], open: Opener): SessionRow {
+function sessionOf(record: SessionRecord, tags: readonly unknown[], open: Opener): SessionRow {
   const place = PLACES.ofSession(record.session_id);
-  const shown = (text: string): string[] => {
+  const shown = (text: unknown): string[] => {
     if (typeof text !== 'string') throw damagedAt(place);
     const opened = open(place, text);
     return opened.erasedAtMs === undefined ? [parsedAt(place, opened.text, 'string')] : [];
@@ -139,15 +146,15 @@ const IS_NO_COHORT =
 
 async function list(db: SealedDb, tenant: string, { cursor, limit }: PageQuery) {
   const values: SqlValue[] = [tenant, limit + 1];
-  const records = await db.query<SessionRecord>(
-    `SELECT ${SESSION_COLUMNS} FROM sessions
+  const records = await db.query<PlacedSession>(
+    `SELECT ${SESSION_COLUMNS}, ${digitsOf('last_activity_ms')} AS place FROM sessions
      WHERE tenant_id = $1 AND ${IS_NO_COHORT} AND ${behind('(last_activity_ms, session_id)', 'newest', { cursor, values })}
      ORDER BY last_activity_ms DESC, session_id DESC LIMIT $2`,
     values,
   );
   return {
     sessions: await sessionsOf(db.seals, records.slice(0, limit)),
-    ...nextCursor(records, limit, (last) => [last.last_activity_ms, last.session_id]),
+    ...nextCursor(records, limit, (last) => [last.place, last.session_id]),
   };
 }
 
@@ -158,7 +165,8 @@ async function runs(
 ) {
   const values: SqlValue[] = [tenant, sessionId, limit + 1];
   const records = await db.query<RunRecord>(
-    `SELECT s.run_id, r.workflow_id, r.tags, s.created_at_ms, h.status, s.parent_run_id, s.causation_id
+    `SELECT s.run_id, r.workflow_id, r.tags, s.created_at_ms, h.status, s.parent_run_id, s.causation_id,
+       ${digitsOf('s.created_at_ms')} AS place
      FROM session_runs s JOIN runs r ON r.run_id = s.run_id LEFT JOIN run_heads h ON h.run_id = s.run_id
      WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${behind('(s.created_at_ms, s.run_id)', 'newest', { cursor, values })}
      ORDER BY s.created_at_ms DESC, s.run_id DESC LIMIT $3`,
@@ -166,7 +174,7 @@ async function runs(
   );
   return {
     runs: await runsOf(db.seals, records.slice(0, limit)),
-    ...nextCursor(records, limit, (last) => [last.created_at_ms, last.run_id]),
+    ...nextCursor(records, limit, (last) => [last.place, last.run_id]),
   };
 }
 
