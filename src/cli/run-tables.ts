@@ -4,7 +4,7 @@ import type { RunStatus } from '../rules/status.ts';
 import { duration } from '../words/duration.js';
 import { printable, printableJson } from '../words/printable.js';
 import { headOf, type OpenQuestion } from '../words/question.ts';
-import { STATUS_WORDS } from '../words/status.ts';
+import { statusWords } from '../words/status.ts';
 import { unreadableText } from '../words/unreadable.ts';
 import { CALLED } from './cli.ts';
 import { commandLines, questionHead, subjectLines } from './question-lines.ts';
@@ -41,9 +41,7 @@ export function runsTable(
 
 /** A status of a later host is shown as it is. */
 export function statusText(status: string): string {
-  return (
-    (STATUS_WORDS as Readonly<Record<string, { text: string }>>)[status]?.text ?? printable(status)
-  );
+  return statusWords(status).text;
 }
 
 function waitText({ title, forPerson, deadline }: RunWait): string {

@@ -2,7 +2,7 @@
 // own, whose state the script of the run's page shows in place.
 import type { JsonObject } from '../rules/json.ts';
 import type { RunStatus } from '../rules/status.ts';
-import { STATUS_WORDS } from '../words/status.ts';
+import { statusWords } from '../words/status.ts';
 import { renderDocument, renderMoment } from './layout.ts';
 import { escapeHtml, renderValue } from './timeline-html.js';
 
@@ -61,7 +61,7 @@ function runUrl(runId: string): string {
 
 function state(model: AtPageModel): string {
   const { sequence, type, timestampMs, status, nodes, question, error } = model;
-  const { mark, text } = STATUS_WORDS[status];
+  const { mark, text } = statusWords(status);
   const fault = error
     ? `<p class="error"><b>${escapeHtml(error.code)}</b> ${escapeHtml(error.message)}</p>`
     : '';

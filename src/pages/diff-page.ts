@@ -18,7 +18,7 @@ import {
   type WordPiece,
 } from '../words/diff.ts';
 import { duration } from '../words/duration.js';
-import { STATUS_WORDS } from '../words/status.ts';
+import { statusWords } from '../words/status.ts';
 import { renderDocument } from './layout.ts';
 import { escapeExact, escapeHtml, renderValue, SCROLLS } from './timeline-html.js';
 
@@ -131,8 +131,7 @@ function useRows(a: StepSide | ComparedRun | undefined, b: typeof a): Row[] {
 }
 
 function statusHtml(status: string): string {
-  const words = (STATUS_WORDS as Readonly<Record<string, { text: string }>>)[status];
-  return escapeHtml(words?.text ?? status);
+  return escapeHtml(statusWords(status).text);
 }
 
 function apart(

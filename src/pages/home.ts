@@ -3,7 +3,7 @@
 import type { RunOverview } from '../../schemas/types.generated.ts';
 import type { RunStatus } from '../rules/status.ts';
 import { duration } from '../words/duration.js';
-import { STATUS_WORDS } from '../words/status.ts';
+import { STATUS_WORDS, statusWords } from '../words/status.ts';
 import { unreadableText } from '../words/unreadable.ts';
 import { renderOffers, type OffersModel } from './home-offers.ts';
 import { renderAge, renderDocument, renderLeft } from './layout.ts';
@@ -114,7 +114,7 @@ function nothing({ filter: { status, workflowId }, newestUrl, workflows }: HomeP
 
 function row(run: RunOverview, nowMs: number): string {
   const { runId, workflowName, status, createdAt, startedAt, endedAt, waiting: open } = run;
-  const words = STATUS_WORDS[status];
+  const words = statusWords(status);
   const took =
     startedAt !== undefined && endedAt !== undefined
       ? ` · took ${duration(Date.parse(endedAt) - Date.parse(startedAt))}`
@@ -127,7 +127,7 @@ function row(run: RunOverview, nowMs: number): string {
     .map((tag) => `<span class="tag">${escapeHtml(tag)}</span>`)
     .join('');
   const mark = run.rehearsal ? '<span class="tag">rehearsal</span>' : '';
-  return `<li class="run-row ${status}" data-key="${escapeExact(runId)}"><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span><span class="what"><a href="${runUrl(runId)}">${escapeHtml(workflowName)}</a>${asks}</span><span class="facts">${mark}${tags}${renderAge(Date.parse(createdAt), nowMs)}${took} <code>${escapeHtml(runId.slice(-SHOWN_ID))}</code></span></li>`;
+  return `<li class="run-row ${escapeExact(status)}" data-key="${escapeExact(runId)}"><span class="badge"><span aria-hidden="true">${words.mark}</span> ${escapeHtml(words.text)}</span><span class="what"><a href="${runUrl(runId)}">${escapeHtml(workflowName)}</a>${asks}</span><span class="facts">${mark}${tags}${renderAge(Date.parse(createdAt), nowMs)}${took} <code>${escapeHtml(runId.slice(-SHOWN_ID))}</code></span></li>`;
 }
 
 /** Of a run's tags in a row, and of the end of its id, in characters. */

@@ -8,7 +8,7 @@ import type {
 import type { EventStories } from '../rules/events.ts';
 import { duration } from '../words/duration.js';
 import type { OpenQuestion } from '../words/question.ts';
-import { STATUS_WORDS } from '../words/status.ts';
+import { statusWords } from '../words/status.ts';
 import { renderAtForm } from './at-page.ts';
 import { renderCompareForm } from './diff-page.ts';
 import { renderForkNote, type ForkNote } from './fork-note.ts';
@@ -55,7 +55,7 @@ export function renderRunPage(model: RunPageModel): string {
   const { snapshot } = model;
   const timeline = timelineOf(model);
   const name = model.definition?.name ?? snapshot.workflowId;
-  const words = STATUS_WORDS[snapshot.status];
+  const words = statusWords(snapshot.status);
   return renderDocument({
     title: `${words.mark} ${words.text} · ${name}`,
     script: 'run',
@@ -63,7 +63,7 @@ export function renderRunPage(model: RunPageModel): string {
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
 <main>
 <div id="notices">${notices(model)}</div>
-<div id="status" class="status ${snapshot.status}">${status(model, timeline)}</div>
+<div id="status" class="status ${escapeExact(snapshot.status)}">${status(model, timeline)}</div>
 <div id="controls">${model.controls ? renderControls(model.controls, snapshot.status) : ''}</div>
 ${slider(model, timeline)}
 <div class="columns">
@@ -118,7 +118,7 @@ function timelineOf({ events, definition, stories, fork, canFork }: RunPageModel
 
 function status(model: RunPageModel, timeline: Timeline): string {
   const { snapshot, nowMs } = model;
-  const words = STATUS_WORDS[snapshot.status];
+  const words = statusWords(snapshot.status);
   const startedMs = snapshot.startedAt ? Date.parse(snapshot.startedAt) : undefined;
   const endedAt = snapshot.endedAt ?? snapshot.completedAt;
   const facts: string[] = [];

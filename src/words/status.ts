@@ -1,5 +1,6 @@
 // What a run's status is called, with the mark that stands for it where there is no room.
 import type { RunStatus } from '../rules/status.ts';
+import { printable } from './printable.js';
 
 export interface StatusWords {
   readonly mark: string;
@@ -18,3 +19,10 @@ export const STATUS_WORDS: Readonly<Record<RunStatus, StatusWords>> = {
   failed: { mark: '✕', text: 'Failed' },
   cancelled: { mark: '–', text: 'Cancelled' },
 };
+
+/** Of a status that this build does not know, which a newer one may store, its name. */
+export function statusWords(status: string): StatusWords {
+  return Object.hasOwn(STATUS_WORDS, status)
+    ? STATUS_WORDS[status as RunStatus]
+    : { mark: '?', text: printable(status) };
+}
