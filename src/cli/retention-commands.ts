@@ -1,6 +1,7 @@
 // `openwop retention`, `openwop hold` and `openwop release`: how long runs are kept, and which are kept for longer.
 import type { Command } from 'commander';
 import { printable } from '../words/printable.js';
+import { unreadableText } from '../words/unreadable.ts';
 import type { Cli, JsonFlag } from './cli.ts';
 import { command } from './run-commands.ts';
 import { postBelowRun } from './run-reads.ts';
@@ -19,12 +20,14 @@ interface RetentionView {
     readonly endedAt: string;
     readonly expiresAt?: string;
     readonly held: boolean;
+    readonly unreadable?: { readonly message: string };
   }[];
   readonly expired: readonly {
     readonly runId: string;
     readonly workflowId: string;
     readonly expiredAt: string;
     readonly deleted: boolean;
+    readonly unreadable?: { readonly message: string };
   }[];
 }
 
@@ -73,16 +76,16 @@ function retentionText({ screen }: Cli, view: RetentionView): string {
 }
 
 function nextTable(next: RetentionView['next'], screen: Cli['screen']): string {
-  const rows = next.map(({ runId, workflowId, endedAt, expiresAt, held }) => [
-    ...[runId, workflowId, endedAt],
+  const rows = next.map(({ runId, workflowId, endedAt, expiresAt, held, unreadable }) => [
+    ...[runId, workflowId, unreadable ? unreadableText(unreadable) : endedAt],
     held ? 'held' : (expiresAt ?? 'never'),
   ]);
   return table(['RUN', 'WORKFLOW', 'ENDED', 'EXPIRES'], rows, { screen });
 }
 
 function expiredTable(expired: RetentionView['expired'], screen: Cli['screen']): string {
-  const rows = expired.map(({ runId, workflowId, expiredAt, deleted }) => [
-    ...[runId, workflowId, expiredAt],
+  const rows = expired.map(({ runId, workflowId, expiredAt, deleted, unreadable }) => [
+    ...[runId, workflowId, unreadable ? unreadableText(unreadable) : expiredAt],
     deleted ? 'all' : 'not yet',
   ]);
   return table(['RUN', 'WORKFLOW', 'EXPIRED', 'DELETED'], rows, { screen });

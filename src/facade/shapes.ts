@@ -493,6 +493,7 @@ const INLINE: JsonObject = {
             ...{ runId: text, workflowId: text, held: { type: 'boolean' } },
             endedAt: { type: 'string', format: 'date-time' },
             expiresAt: { type: 'string', format: 'date-time' },
+            unreadable: unreadable('when it ended'),
           },
           required: ['runId', 'workflowId', 'endedAt', 'held'],
         },
@@ -504,6 +505,7 @@ const INLINE: JsonObject = {
           properties: {
             ...{ runId: text, workflowId: text, deleted: { type: 'boolean' } },
             expiredAt: { type: 'string', format: 'date-time' },
+            unreadable: unreadable('when it expired'),
           },
           required: ['runId', 'workflowId', 'expiredAt', 'deleted'],
         },

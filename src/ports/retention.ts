@@ -1,4 +1,5 @@
 // Expiry of runs (architecture §3.7): what is due, what stands against it, and what is left of those that have expired.
+import type { Unreadable } from '../rules/unreadable.ts';
 import type { RunRef } from './runs.ts';
 
 /** Why a run stays. */
@@ -36,6 +37,8 @@ export interface EndedRun {
   readonly workflowId: string;
   readonly endedAtMs: number;
   readonly isHeld: boolean;
+  /** When it ended, which is 0 then. */
+  readonly unreadable?: Unreadable;
 }
 
 export interface ExpiredRun {
@@ -44,6 +47,8 @@ export interface ExpiredRun {
   readonly expiredAtMs: number;
   /** Nothing else of it is left. */
   readonly isClean: boolean;
+  /** When it expired, which is 0 then. */
+  readonly unreadable?: Unreadable;
 }
 
 export interface RetentionOverview {

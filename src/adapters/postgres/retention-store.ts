@@ -6,12 +6,13 @@ import type {
   RetentionOverview,
 } from '../../ports/retention.ts';
 import type { RunRef } from '../../ports/runs.ts';
+import { toldOr } from '../../rules/unreadable.ts';
 import { endNeeds, shareNeeds } from './content-refs.ts';
 import { eachByItself, type Db } from './db.ts';
 import { cleanRun } from './retention-clean.ts';
 import { expireFamily, FORK_NOTE_MS } from './retention-expire.ts';
 import { refOf } from './run-ref.ts';
-import { parsedAt } from './seals.ts';
+import { parsedAt, timeAt } from './seals.ts';
 
 /** A claim that comes again is held twice as long each time, up to 2 to this power: no count, however damaged, fails the others. */
 const MAX_DOUBLINGS = 5;
@@ -240,13 +241,17 @@ async function overview(db: Db, tenant: string, limit: number): Promise<Retentio
     next: next.map((record): EndedRun => ({
       runId: record.run_id,
       workflowId: record.workflow_id,
-      endedAtMs: record.ended_at_ms,
+      ...toldOr({ endedAtMs: 0 }, () => ({
+        endedAtMs: timeAt(`end of ${record.run_id}`, record.ended_at_ms),
+      })),
       isHeld: record.is_held,
     })),
     expired: expired.map((record): ExpiredRun => ({
       runId: record.run_id,
       workflowId: record.workflow_id,
-      expiredAtMs: record.expired_at_ms,
+      ...toldOr({ expiredAtMs: 0 }, () => ({
+        expiredAtMs: timeAt(`expiry of ${record.run_id}`, record.expired_at_ms),
+      })),
       isClean: record.is_clean,
     })),
     expiredCount: counts?.expired ?? 0,

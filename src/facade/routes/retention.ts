@@ -3,6 +3,7 @@
 import { mustBeValid } from '../../wire/checked.ts';
 import { checkAgainst } from '../../wire/user-schema.ts';
 import { withShownIds } from '../../wire/major.ts';
+import { isTime } from '../../rules/forms.ts';
 import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import { DAY_MS } from '../../rules/limits.ts';
 import { goneRun } from '../../runs/find.ts';
@@ -90,19 +91,24 @@ async function getRetention(
   const body = {
     ...(retentionDays === undefined ? {} : { days: retentionDays }),
     ...{ held: found.heldCount, expiredRuns: found.expiredCount },
-    next: found.next.map(({ runId, workflowId, endedAtMs, isHeld }) => ({
+    next: found.next.map(({ runId, workflowId, endedAtMs, isHeld, unreadable }) => ({
       ...shown({ runId, workflowId }),
       ...{ endedAt: iso(endedAtMs), held: isHeld },
-      ...(retentionDays === undefined
-        ? {}
-        : { expiresAt: iso(endedAtMs + retentionDays * DAY_MS) }),
+      ...(unreadable ? { unreadable: { ...unreadable } } : expiryOf(endedAtMs, retentionDays)),
     })),
-    expired: found.expired.map(({ runId, workflowId, expiredAtMs, isClean }) => ({
+    expired: found.expired.map(({ runId, workflowId, expiredAtMs, isClean, unreadable }) => ({
       ...shown({ runId, workflowId }),
       ...{ expiredAt: iso(expiredAtMs), deleted: isClean },
+      ...(unreadable ? { unreadable: { ...unreadable } } : {}),
     })),
   };
   return { body };
+}
+
+/** None behind the last time that a date can express. */
+function expiryOf(endedAtMs: number, days = Infinity): { readonly expiresAt?: string } {
+  const expiresAtMs = endedAtMs + days * DAY_MS;
+  return isTime(expiresAtMs) ? { expiresAt: iso(expiresAtMs) } : {};
 }
 
 async function holdRun(
