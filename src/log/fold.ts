@@ -2,7 +2,9 @@
 // (run-snapshot.schema.json). Live deltas do not change it: the append of a delta need not touch it, and a rebuild
 // gives the same snapshot.
 import { channelRules, channelValues } from '../rules/channels.ts';
+import { HostError } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
+import { isText, isTime, listOf, mapOf, members, optional } from '../rules/forms.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { WITHHELD } from '../rules/redaction.ts';
 import { withOverlay } from '../rules/overlay.ts';
@@ -30,8 +32,26 @@ export type { FoldedRun, OpenInterrupt } from './fold-rows.ts';
 
 /** The snapshot as stored in a head, readable; null (before the first row) is the empty one. */
 export function foldedRun(snapshot: JsonValue): FoldedRun {
-  return snapshot === null ? EMPTY_RUN : (snapshot as unknown as FoldedRun);
+  if (snapshot === null) return EMPTY_RUN;
+  if (isFolded(snapshot)) return snapshot as unknown as FoldedRun;
+  throw new HostError('history_undecodable', { reason: 'The snapshot of a run is damaged.' });
 }
+
+const isObject = members({});
+
+/** What is read of a snapshot, and what the next row is folded into. */
+const isFolded = members<FoldedRun>({
+  ...{ startedAtMs: optional(isTime), endedAtMs: optional(isTime), atSequence: Number.isInteger },
+  clock: optional(members<NonNullable<FoldedRun['clock']>>({ beganMs: isTime, nowMs: isTime })),
+  ...{ variables: isObject, channels: isObject, nodes: mapOf(isObject), nodeAgents: isObject },
+  attemptsSinceMs: mapOf(isTime),
+  interrupts: listOf(
+    members<OpenInterrupt>({
+      ...{ nodeId: isText, interruptId: isText, kind: isText, key: isText, data: isObject },
+      ...{ requestedAtMs: isTime, attemptSinceMs: optional(isTime), deadlineMs: optional(isTime) },
+    }),
+  ),
+});
 
 /** Whether folding rows of these types needs the run's own definition. */
 export function needsDefinition(rows: readonly Pick<LogRow, 'type'>[]): boolean {
@@ -115,7 +135,7 @@ function timedInterrupts(snapshot: JsonValue, { input }: RunRow): OpenInterrupt[
     const ownEndsMs = deadlineMs + countedFromMs(input, requestedAtMs) - requestedAtMs;
     const attemptEndsMs = countedFromMs(input, attemptSinceMs) + timeoutMs;
     const first = Math.min(ownEndsMs, attemptEndsMs, runEndsMs);
-    return first === Infinity ? open : { ...open, deadlineMs: first };
+    return isTime(first) ? { ...open, deadlineMs: first } : open;
   });
 }
 

@@ -16,6 +16,7 @@ import { createCohortMembers } from '../../src/runs/cohort-members.ts';
 import { startLeftCohorts } from '../../src/runs/cohorts.ts';
 import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
 import type { Stores } from '../../src/ports/stores.ts';
+import { agentInstance, agentTool } from '../contract/agent-registry.ts';
 import { givenCohort } from '../contract/cohorts.ts';
 import {
   batchAfter,
@@ -37,6 +38,7 @@ import { takes } from '../support/waiting.ts';
 const KEY = { id: 'k', key: new Uint8Array(32) };
 type MemberDeps = Parameters<typeof createCohortMembers>[0];
 const AWAY = new HostError('service_unavailable');
+const LONG_MS = 3_600_000;
 
 // [I97]
 describe.each(await databaseTwins())('one row on %s', (name, database) => {
@@ -276,7 +278,7 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
       ],
       ['not-finished', undefined],
     ]);
-    for (const report of ['null', '{"before":{"inputTokens":1.5}}', '{"changes":[null]}']) {
+    for (const report of ['null', '{"before":{"inputTokens":1.5}}', '{"changes":[{}]}']) {
       await db.query(
         'UPDATE cohort_members SET report = $2 WHERE cohort_id = $1 AND position = 0',
         [...[cohortId, report]],
@@ -293,7 +295,12 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     const { cohorts } = stores;
     const { cohortId, nameAt } = await givenCohort(stores, 1);
     const code = 'history_undecodable';
-    for (const request of ['{', '{}', 'null']) {
+    const given = (await cohorts.find('default', cohortId))?.request;
+    const change = (agents: unknown) => JSON.stringify({ ...given, change: { agents } });
+    for (const request of [
+      ...['{', '{}', 'null', change(5), change({ a: null }), change({ a: { systemPrompt: 5 } })],
+      JSON.stringify({ ...given, select: { last: 1, fromMs: 9e15 } }),
+    ]) {
       await db.query('UPDATE cohorts SET request = $2 WHERE cohort_id = $1', [cohortId, request]);
       const { cohorts: listed } = await cohorts.list('default', { limit: 50 });
       const found = listed.find((row) => row.cohortId === cohortId);
@@ -350,8 +357,21 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
       ]);
       expect(await named()).toEqual([[], [odd], [], []]);
     }
-    for (const input of ['{}', '{"header":{},"definition":{},"era":2}']) {
-      await db.query('UPDATE runs SET input = $2 WHERE run_id = $1', [odd, input]);
+    const { input } = newRun();
+    const lacks = (over: object) => JSON.stringify({ ...input, ...over });
+    for (const damaged of [
+      ...[
+        '{}',
+        lacks({ header: {} }),
+        lacks({ agents: undefined }),
+        lacks({ agents: { a: null } }),
+      ],
+      ...[{}, { nodes: [] }, { nodes: [null], settings: {} }].map((definition) =>
+        lacks({ definition }),
+      ),
+      ...[lacks({ limits: {} }), lacks({ configurable: null }), lacks({ fork: {} })],
+    ]) {
+      await db.query('UPDATE runs SET input = $2 WHERE run_id = $1', [odd, damaged]);
       for (const find of ['find', 'findKept'] as const)
         await expect(stores.runs[find](tenant, odd)).rejects.toMatchObject({
           code: 'history_undecodable',
@@ -364,16 +384,34 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
     const tenant = newId('tenant');
     await db.query(
       `INSERT INTO agent_tools (tenant_id, agent_id, tool_id, tool)
-       VALUES ($1, 'a', 'a/good', '{"toolId":"a/good"}'), ($1, 'a', 'a/bad', '{'), ($1, 'a', 'a/odd', '{}')`,
-      [tenant],
+       VALUES ($1, 'a', 'a/good', $2), ($1, 'a', 'a/bad', '{'), ($1, 'a', 'a/odd', '{"toolId":"a/odd"}')`,
+      [tenant, JSON.stringify(agentTool('a', 'good'))],
     );
-    expect(await stores.agents.tools(tenant)).toEqual([{ toolId: 'a/good' }]);
-    await db.query(
-      `INSERT INTO agent_instances (tenant_id, agent_id, instance_id, lease_until_ms, instance)
-       VALUES ($1, 'a', 'i', 9000000000000, '{'), ($1, 'b', 'i', 9000000000000, '{"agentId":"b"}')`,
-      [tenant],
-    );
-    expect(await stores.agents.instances(tenant)).toEqual([{ agentId: 'b' }]);
+    expect(await stores.agents.tools(tenant)).toEqual([agentTool('a', 'good')]);
+    const good = agentInstance({ tenant, agentId: 'b', status: 'newer' as 'connected' });
+    await stores.agents.saveInstance(good, LONG_MS);
+    const counted = { calls: 1, succeeded: 1, failed: 0, canceled: 0, unanswered: 0 };
+    const session = {
+      ...{ sessionId: 's', agentVersion: '1', transport: 'unix', attached: false, state: 'ready' },
+      ...{ health: 'ok', connectedAtMs: 5, toolIds: [], calls: [], bytesIn: 1, bytesOut: 1 },
+    };
+    for (const damaged of [
+      ...[undefined, { metrics: undefined }, { restarts: -1 }, { restarts: 'x' }, { name: 5 }],
+      ...[{ lastExit: { atMs: 9e15, reason: 'x' } }, { lastExit: { atMs: 1 } }, { agentId: 'b' }],
+      ...[{ connectedAtMs: 9e15 }, { calls: undefined }, { calls: [null] }].map((over) => ({
+        session: { ...session, ...over },
+      })),
+      { metrics: [{ ...counted, toolId: 'x', totalMs: 0, maxMs: 0, calls: -1 }] },
+    ]) {
+      const instance = damaged && JSON.stringify({ ...good, agentId: 'a', ...damaged });
+      await db.query(
+        `INSERT INTO agent_instances (tenant_id, agent_id, instance_id, lease_until_ms, instance)
+         VALUES ($1, 'a', 'i', 9000000000000, $2)
+         ON CONFLICT (tenant_id, agent_id, instance_id) DO UPDATE SET instance = excluded.instance`,
+        [tenant, instance ?? '{'],
+      );
+      expect(await stores.agents.instances(tenant), instance).toEqual([good]);
+    }
     await db.query(
       `INSERT INTO agent_audit (tenant_id, position, at_ms, instance_id, kind, details)
        VALUES ($1, 1, 1, 'i', 'k', '{'), ($1, 2, 1, 'i', 'k', '{}')`,

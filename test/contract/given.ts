@@ -32,6 +32,7 @@ export function runInput(runId: string, tenant: string): RunInput {
       version: '1',
       nodes: [],
       edges: [],
+      settings: {},
     } as unknown as RunInput['definition'],
     source: 'workflow-node',
     variables: { z: 1, a: 'ü"\\\u0000' },

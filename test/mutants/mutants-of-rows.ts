@@ -13,6 +13,7 @@ const EXPIRER = 'src/log/expirer.ts';
 const REAPER = 'src/runs/reaper.ts';
 const OF_KEYS = 'test/adapters/lost-keys.test.ts';
 const OF_ONE = 'test/adapters/one-row.test.ts';
+const OF_POISON = 'test/facade/poisoned-rows.test.ts';
 const OF_STORES = 'test/adapters/postgres-stores.test.ts';
 const OF_ROUNDS = 'test/log/rounds.test.ts';
 const OF_EXPIRY = 'test/log/expirer.test.ts';
@@ -61,6 +62,35 @@ export const OF_ROWS: readonly Row[] = [
     97,
     [ROUNDS, '&& !(await this.#outage.isThere(turn.message))', ''],
     [OF_ROUNDS, 'ends the round only where one who is needed'],
+  ],
+  [
+    97,
+    [SEALS, 'if (!form(value)) throw damagedAt(place);', ''],
+    [OF_ONE, 'what an agent said that is damaged is left out'],
+  ],
+  [
+    97,
+    ['src/adapters/postgres/run-record.ts', 'if (!isInput(input)) throw damagedAt(place);', ''],
+    [OF_POISON, 'takes no other out of any list'],
+  ],
+  [
+    97,
+    ['src/log/fold.ts', 'if (isFolded(snapshot)) return', 'if (snapshot !== null) return'],
+    [OF_POISON, 'takes no other out of any list'],
+  ],
+  [
+    97,
+    [
+      'src/adapters/postgres/list-cursor.ts',
+      'return `${column}::text`;',
+      'return `least(${column}, 9)::text`;',
+    ],
+    [OF_POISON, 'takes no other out of any list'],
+  ],
+  [
+    97,
+    ['src/adapters/content/file-content-store.ts', 'requireHash(hash);', ''],
+    ['test/adapters/content-files.test.ts', 'of what is no hash nothing beside the folder'],
   ],
   [97, [REAPER, ' && !isUnreadable(error.code);', ';'], [OF_REAPER, 'a key that is not to be had']],
   [

@@ -2,17 +2,31 @@
 // Core says of its agents under a lease, a bounded audit, and one-time tokens by hash only.
 import type { JsonObject } from '../../rules/json.ts';
 import { HostError } from '../../rules/errors.ts';
+import {
+  isCount,
+  isFlag,
+  isAmount,
+  isText,
+  isTime,
+  listOf,
+  members,
+  optional,
+} from '../../rules/forms.ts';
+import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import { toldOr } from '../../rules/unreadable.ts';
 import type {
   AgentAuditEntry,
+  AgentCallView,
   AgentInstance,
+  AgentPermission,
   AgentRegistry,
+  AgentSessionView,
   AgentTool,
 } from '../../ports/agents.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { agoMs, inMs, NOW_MS, type Db, type Queries } from './db.ts';
 import { deleteExpired, deleteFree } from './free-rows.ts';
-import { damagedAt, parsedAt, timeAt } from './seals.ts';
+import { damagedAt, formedAt, parsedAt, timeAt } from './seals.ts';
 
 /** Audit rows kept of one tenant; older ones go with the append that exceeds it. */
 export const MAX_AUDIT_ROWS = 100_000;
@@ -34,6 +48,46 @@ interface AuditRow {
   readonly kind: string;
   readonly details: string;
 }
+
+const isObject = members({});
+
+const isTool = members<AgentTool>({
+  ...{ toolId: isText, agentId: isText, name: isText, description: isText },
+  ...{ inputSchema: isObject, outputSchema: optional(isObject) },
+  ...{ capabilities: listOf(isText), tags: listOf(isText) },
+  ...{ sideEffects: isFlag, requiresDirective: isFlag },
+  ...{ timeoutMs: isAmount, waitMs: isAmount, maxInputBytes: isAmount, maxOutputBytes: isAmount },
+});
+
+const isSession = members<AgentSessionView>({
+  ...{ sessionId: isText, agentVersion: isText, transport: isText, attached: isFlag },
+  sdk: optional(members<{ name: string; version: string }>({ name: isText, version: isText })),
+  ...{ state: isText, health: isText, pid: optional(isCount), manifestMatches: optional(isFlag) },
+  ...{ connectedAtMs: isTime, lastHeartbeatAtMs: optional(isTime), uptimeMs: optional(isAmount) },
+  ...{ bytesIn: isCount, bytesOut: isCount, toolIds: listOf(isText) },
+  calls: listOf(
+    members<AgentCallView>({
+      ...{ callId: isText, toolId: isText, runId: isText, state: isText, sinceMs: isTime },
+    }),
+  ),
+});
+
+/** Any text is a status: a newer release of a Core may say one that this one does not know. */
+const isInstance = members<AgentInstance>({
+  ...{ tenant: isText, agentId: isText, instanceId: isText, coreHost: isText, socket: isText },
+  ...{ name: isText, version: isText, launch: isText, status: isText, restarts: isCount },
+  permissions: optional(listOf(members<AgentPermission>({ permission: isText, state: isText }))),
+  lastExit: optional(
+    members<NonNullable<AgentInstance['lastExit']>>({ atMs: isTime, reason: isText }),
+  ),
+  session: optional(isSession),
+  metrics: listOf(
+    members<AgentToolMetrics>({
+      ...{ toolId: isText, calls: isCount, totalMs: isAmount, maxMs: isAmount },
+      ...{ succeeded: isCount, failed: isCount, canceled: isCount, unanswered: isCount },
+    }),
+  ),
+});
 
 export function createAgentRegistry(db: Db, logger: Logger): AgentRegistry {
   const parts = { db, logger };
@@ -147,7 +201,7 @@ function toolMethods({
       );
       return readable(logger, rows, ({ tool_id: toolId, tool }) => {
         const place = `tool ${toolId}`;
-        const read = parsedAt<AgentTool>(place, tool, 'object');
+        const read = formedAt<AgentTool>(place, tool, isTool);
         if (read.toolId !== toolId) throw damagedAt(place);
         return read;
       });
@@ -193,7 +247,7 @@ function instanceMethods({
       );
       return readable(logger, rows, ({ agent_id: agent, instance }) => {
         const place = `instance of ${agent}`;
-        const read = parsedAt<AgentInstance>(place, instance, 'object');
+        const read = formedAt<AgentInstance>(place, instance, isInstance);
         if (read.agentId !== agent) throw damagedAt(place);
         return read;
       });

@@ -4,11 +4,27 @@ import {
   DEFAULT_COHORT_PARALLEL,
   DEFAULT_MEMBER_TIMEOUT_MS,
   type AskedQuestion,
+  type CohortChange,
   type CohortRequest,
+  type CohortSelection,
   type MemberOutcome,
+  type MemberReport,
   type MemberStop,
+  type OutcomeChange,
+  type SideReport,
 } from '../../rules/cohort.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
+import {
+  isAmount,
+  isCount,
+  isText,
+  isTime,
+  listOf,
+  mapOf,
+  members,
+  optional,
+} from '../../rules/forms.ts';
+import type { ForkBuild } from '../../rules/builds.ts';
+import { isJsonObject, type JsonValue } from '../../rules/json.ts';
 import { subjectOf } from '../../rules/subject.ts';
 import { toldOr } from '../../rules/unreadable.ts';
 import type {
@@ -18,7 +34,7 @@ import type {
   CohortTotals,
   ModelUse,
 } from '../../ports/cohorts.ts';
-import { damagedAt, parsedAt, timeAt } from './seals.ts';
+import { formedAt, timeAt } from './seals.ts';
 
 export interface CohortRecord {
   readonly cohort_id: string;
@@ -66,26 +82,36 @@ function unknownRequest({ tenant_id: tenant, members }: CohortRecord): CohortReq
   };
 }
 
+type ChangedAgent = NonNullable<CohortChange['agents']>[string];
+
+const isRequest = members<CohortRequest>({
+  select: members<CohortSelection>({
+    ...{ workflowId: optional(isText), status: optional(isText), tag: optional(isText) },
+    ...{ sessionId: optional(isText), fromMs: optional(isTime), untilMs: optional(isTime) },
+    last: isCount,
+  }),
+  change: members<CohortChange>({
+    build: optional(isText),
+    agents: optional(
+      mapOf(
+        members<ChangedAgent>({ systemPrompt: optional(isText), packVersion: optional(isText) }),
+      ),
+    ),
+    configurable: optional(isJsonObject),
+  }),
+  subject: members<CohortRequest['subject']>({ issuer: isText, subjectId: isText, tenant: isText }),
+  ...{ parallel: isCount, memberTimeoutMs: isCount, scopes: listOf(isText) },
+  leftOut: optional((value) => isLeftOut(value as JsonValue)),
+});
+
 function requestIn({ cohort_id: cohortId, request }: CohortRecord): CohortRequest {
-  const place = `request ${cohortId}`;
-  const asked = parsedAt<JsonObject>(place, request, 'object');
-  const isWhole =
-    [asked.select, asked.change, asked.subject].every(isJsonObject) &&
-    [asked.parallel, asked.memberTimeoutMs].every(isCount) &&
-    Array.isArray(asked.scopes) &&
-    (asked.leftOut === undefined || isLeftOut(asked.leftOut));
-  if (!isWhole) throw damagedAt(place);
-  return asked as unknown as CohortRequest;
+  return formedAt<CohortRequest>(`request ${cohortId}`, request, isRequest);
 }
 
 function isLeftOut(value: JsonValue): boolean {
   if (!isJsonObject(value) || !isCount(value.runs)) return false;
   const { runIds } = value;
   return Array.isArray(runIds) && runIds.every((id) => typeof id === 'string');
-}
-
-function isCount(value: JsonValue | undefined): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 export interface MemberRecord {
@@ -115,39 +141,45 @@ export function memberOf(record: MemberRecord): CohortMember {
   };
 }
 
+const isQuestion = members<AskedQuestion>({ nodeId: isText, kind: isText, data: isText });
+
 function questionIn(record: MemberRecord): Pick<CohortMember, 'question'> {
   if (record.question === null) return {};
   const place = `question ${record.cohort_id} ${record.position}`;
-  const question = parsedAt<JsonObject>(place, record.question, 'object');
-  if (!isQuestion(question)) throw damagedAt(place);
-  return { question: question as unknown as AskedQuestion };
+  return { question: formedAt(place, record.question, isQuestion) };
 }
 
-function isQuestion({ nodeId, kind, data }: JsonObject): boolean {
-  return [nodeId, kind, data].every((value) => typeof value === 'string');
-}
+const isSide = members<SideReport>({
+  ...{ status: optional(isText), durationMs: optional(isAmount) },
+  ...{ inputTokens: optional(isCount), outputTokens: optional(isCount), usd: optional(isAmount) },
+});
+
+const isReport = members<MemberReport>({
+  error: optional(members<NonNullable<MemberReport['error']>>({ code: isText, message: isText })),
+  ...{ before: optional(isSide), after: optional(isSide), asks: optional(isQuestion) },
+  divergence: optional(
+    members<NonNullable<MemberReport['divergence']>>({
+      ...{ seq: isCount, cause: isText, overlay: optional(isText), type: optional(isText) },
+      ...{ nodeId: optional(isText), nodeName: optional(isText) },
+      build: optional(members<ForkBuild>({ buildId: isText, sourceBuildId: optional(isText) })),
+    }),
+  ),
+  changes: optional(
+    listOf(
+      members<OutcomeChange>({
+        ...{ nodeId: optional(isText), visit: optional(isCount), pointer: isText },
+        ...{ before: optional(isText), after: optional(isText) },
+      }),
+    ),
+  ),
+});
 
 export type SettledRecord = Pick<MemberRecord, 'cohort_id' | 'position' | 'outcome' | 'report'>;
 
 function reportIn(record: SettledRecord): Pick<CohortMember, 'report'> {
   if (record.report === null) return {};
   const place = `report ${record.cohort_id} ${record.position}`;
-  const report = parsedAt<JsonObject>(place, record.report, 'object');
-  const { error, before, after, divergence, changes = [], asks } = report;
-  const isWhole =
-    [error, divergence].every((part) => part === undefined || isJsonObject(part)) &&
-    [before, after].every((side) => side === undefined || isSide(side)) &&
-    (asks === undefined || (isJsonObject(asks) && isQuestion(asks))) &&
-    Array.isArray(changes) &&
-    changes.every(isJsonObject);
-  if (!isWhole) throw damagedAt(place);
-  return { report };
-}
-
-function isSide(side: JsonValue): boolean {
-  if (!isJsonObject(side)) return false;
-  const { inputTokens = 0, outputTokens = 0, usd = 0 } = side;
-  return isCount(inputTokens) && isCount(outputTokens) && typeof usd === 'number';
+  return { report: formedAt(place, record.report, isReport) };
 }
 
 /** What settled members came to, and what both sides took of models: of a report that cannot be read its outcome alone. */

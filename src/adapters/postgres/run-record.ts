@@ -1,8 +1,13 @@
 // A row of `runs` as it is stored and read.
 import { erasedInput } from '../../rules/erased.ts';
-import { isJsonObject } from '../../rules/json.ts';
-import type { RunInput } from '../../rules/run-input.ts';
+import { isAmount, isCount, isText, listOf, mapOf, members, optional } from '../../rules/forms.ts';
+import type { ForkOf, PinnedAgent, RunInput } from '../../rules/run-input.ts';
 import type { NewRun, RunRow, StartFailure } from '../../ports/runs.ts';
+import type {
+  PinnedAgentRef,
+  WorkflowDefinition,
+  WorkflowNode,
+} from '../../../schemas/types.generated.ts';
 import { refOf } from './run-ref.ts';
 import { damagedAt, parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
@@ -47,15 +52,37 @@ function readInput(
     : { input: wholeAt(place, kept), erasedAtMs };
 }
 
-/** Throws HostError history_undecodable of what lacks what every reader of a run needs. */
+const isObject = members({});
+
+/** What readers of a run rely on, whoever they are: lists, conversations, cohorts, the erasure of its subject. */
+const isInput = members<RunInput>({
+  header: members<RunInput['header']>({
+    ...{ sessionId: isText, correlationId: isText },
+    ...{ parentRunId: optional(isText), parentNodeId: optional(isText) },
+  }),
+  definition: members<WorkflowDefinition>({
+    nodes: listOf(
+      members<WorkflowNode>({
+        ...{ id: isText, settings: optional(isObject) },
+        agent: optional(members<PinnedAgentRef>({ agentId: isText })),
+      }),
+    ),
+    settings: isObject,
+    channels: optional(mapOf(isObject)),
+  }),
+  agents: mapOf(members<PinnedAgent>({ agentId: isText, toolAllowlist: listOf(isText) })),
+  limits: members<RunInput['limits']>({
+    ...{ maxNodeExecutions: isAmount, maxRunDurationMs: isAmount, interruptTimeoutMs: isAmount },
+  }),
+  fork: optional(members<ForkOf>({ sourceRunId: isText, clocks: listOf(mapOf(isAmount)) })),
+  subject: members<RunInput['subject']>({ subjectId: isText }),
+  ...{ variables: isObject, configurable: isObject, policy: isObject },
+  ...{ idSeed: isText, era: isCount, tags: optional(listOf(isText)) },
+});
+
+/** Throws HostError history_undecodable of what lacks what the readers of a run need. */
 function wholeAt(place: string, input: RunInput): RunInput {
-  const { header, definition, era } = input as Partial<RunInput>;
-  const isWhole =
-    typeof header?.sessionId === 'string' &&
-    typeof header.correlationId === 'string' &&
-    isJsonObject(definition) &&
-    Number.isInteger(era);
-  if (!isWhole) throw damagedAt(place);
+  if (!isInput(input)) throw damagedAt(place);
   return input;
 }
 
