@@ -3,11 +3,6 @@ import { erasedInput } from '../../rules/erased.ts';
 import { isAmount, isCount, isText, listOf, mapOf, members, optional } from '../../rules/forms.ts';
 import type { ForkOf, PinnedAgent, RunInput } from '../../rules/run-input.ts';
 import type { NewRun, RunRow, StartFailure } from '../../ports/runs.ts';
-import type {
-  PinnedAgentRef,
-  WorkflowDefinition,
-  WorkflowNode,
-} from '../../../schemas/types.generated.ts';
 import { refOf } from './run-ref.ts';
 import { damagedAt, parsedAt, PLACES, type Opener, type Seal, type Seals } from './seals.ts';
 
@@ -52,6 +47,9 @@ function readInput(
     : { input: wholeAt(place, kept), erasedAtMs };
 }
 
+type WorkflowDefinition = RunInput['definition'];
+type WorkflowNode = WorkflowDefinition['nodes'][number];
+
 const isObject = members({});
 
 /** What readers of a run rely on, whoever they are: lists, conversations, cohorts, the erasure of its subject. */
@@ -64,7 +62,7 @@ const isInput = members<RunInput>({
     nodes: listOf(
       members<WorkflowNode>({
         ...{ id: isText, settings: optional(isObject) },
-        agent: optional(members<PinnedAgentRef>({ agentId: isText })),
+        agent: optional(members<NonNullable<WorkflowNode['agent']>>({ agentId: isText })),
       }),
     ),
     settings: isObject,
