@@ -149,7 +149,7 @@ async function endOfChild(
   if (!child) return 'lost';
   const { run, row, error: unread } = child;
   // Another process may have the key.
-  if (unread && codeOf(unread) !== DAMAGED) throw unread;
+  if (unread && codeOf(unread) !== DAMAGED) throw unread as Error;
   const { head, stale } = await freshLog(log, run);
   if (!head.closed) {
     if (stale) throw staleness(head);

@@ -59,7 +59,9 @@ export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
     // Each by itself: one that does not open is named, and delays no batch.
     for (const { keyId, error } of failed) {
       const turn = { message: 'a key is not wrapped again, trying again', fields: { keyId } };
-      await rounds.turn(turn, () => Promise.reject(error as Error));
+      await rounds.turn(turn, async () => {
+        throw error as Error;
+      });
     }
   };
   const round = async (): Promise<void> => {

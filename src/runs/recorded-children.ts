@@ -240,7 +240,7 @@ async function startOf(
 async function endIn(
   last: AsyncIterable<readonly LogRow[]>,
 ): Promise<{ readonly reason?: string; readonly cancelledBy?: string }> {
-  for await (const [end] of last) if (end) return payloadOf(end) as { readonly reason?: string };
+  for await (const [end] of last) if (end) return payloadOf(end);
   return {};
 }
 

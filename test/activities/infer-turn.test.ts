@@ -2,6 +2,8 @@
 import { deciding, startOpenAiServer } from '../support/openai-server.ts';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createActivities } from '../../activities/create-activities.ts';
+import { HostError } from '../../src/rules/errors.ts';
 import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/rules/limits.ts';
 import { estimateTokens } from '../../src/rules/tokens.ts';
 import type { LogRow } from '../../src/ports/log.ts';
@@ -21,7 +23,9 @@ import {
   type Rig,
 } from './rig.ts';
 import { openAnyStores } from '../support/log-parts.ts';
+import { paced } from '../support/machine.ts';
 import { runRef } from '../support/run-ref.ts';
+import { takes } from '../support/waiting.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -451,6 +455,26 @@ describe('sealBlock (architecture §3.5)', () => {
     const rig = await createRig(stores, { turns: [DECIDE] });
     expect(await seal(rig, 'n/1/0/i0.t0.infer')).toEqual({ output: { deltas: 0 }, events: [] });
   });
+});
+
+// [I98]
+test('a store that hangs beyond the end of the try is no slow model', async () => {
+  const rig = await createRig(stores, { turns: [DECIDE] });
+  const closeBlock: Stores['log']['closeBlock'] = async () => {
+    await takes(4_000);
+    throw new HostError('service_unavailable', { part: 'database' });
+  };
+  const log = { ...stores.log, closeBlock };
+  const activities = createActivities({ ...rig.ports, stores: { ...stores, log } });
+  // The last 15 s of a try are kept for what comes after the model.
+  const env = activityEnvironment(1, { startToCloseTimeoutMs: paced(2_000) + 15_000 });
+  const beats: unknown[] = [];
+  env.on('heartbeat', (details: { tries: unknown }) => void beats.push(details.tries));
+  const failed = await failureOf(
+    runActivity({ activities }, 'inferTurn', { input: await turnInput(rig), env }),
+  );
+  expect(failed).toMatchObject({ type: 'service_unavailable' });
+  expect(beats.at(-1)).toMatchObject({ failures: 0, outages: 1 });
 });
 
 test('run-options.md: temperature and maxTokens of the run reach the endpoint, and nothing where it names none', async () => {

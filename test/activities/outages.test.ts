@@ -16,8 +16,6 @@ import type { Stores } from '../../src/ports/stores.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { openAnyStores } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
-import { paced } from '../support/machine.ts';
-import { takes } from '../support/waiting.ts';
 import {
   activityEnvironment,
   AGENT_ID,
@@ -278,21 +276,6 @@ describe('an outage is no fact of a run [I98]', () => {
     expect(
       rows.map(({ payload }) => (JSON.parse(payload) as { delta: string }).delta).join(''),
     ).toBe('One. Two.');
-  });
-
-  test('a store that hangs beyond the end of the try is no slow model', async () => {
-    const rig = await createRig(stores, { turns: [{ chunks: ['One. ', 'Two.'], ...DECIDES }] });
-    const closeBlock: Stores['log']['closeBlock'] = async () => {
-      await takes(4_000);
-      throw new HostError('service_unavailable', { part: 'database' });
-    };
-    const log = { ...stores.log, closeBlock };
-    const activities = createActivities({ ...rig.ports, stores: { ...stores, log } });
-    const { env, last } = tryBehind({ failures: 0, outages: 0 }, { left: paced(2_000) });
-    const turn = { input: await turnInput(rig), env };
-    const failed = await failing(runActivity({ activities }, 'inferTurn', turn));
-    expect(failed).toMatchObject({ type: 'service_unavailable' });
-    expect(last()).toEqual({ failures: 0, outages: 1 });
   });
 
   test('a model that takes longer than a try has failed, and is asked again', async () => {

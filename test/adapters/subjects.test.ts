@@ -519,7 +519,7 @@ describe('keys that are held', () => {
     const rewrapping = createSubjectStore(db, ringOf([after, before]));
     expect(await rewrapping.rewrap(1)).toMatchObject({
       ...{
-        count: expect.any(Number),
+        count: expect.any(Number) as unknown,
         failed: [{ keyId: 'sk', error: { code: 'key_unavailable' } }],
       },
     });

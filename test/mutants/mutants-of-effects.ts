@@ -167,7 +167,7 @@ export const OF_EFFECTS: readonly Row[] = [
   ],
   [
     103,
-    ['src/runs/answer.ts', 'if (again !== undefined) return', 'if (again === -1) return'],
+    ['src/runs/answer.ts', 'if (again !== undefined)', 'if (again === -1)'],
     ['test/runs/answer.test.ts', 'each id once'],
   ],
 ];

@@ -37,6 +37,8 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
     ...['activities/call-tool.ts', 'activities/child-runs.ts', 'activities/recorded-call.ts'],
     SCRIPTED,
   ],
+  // The command line, which knows the API alone, looks there for a question that is open no more.
+  'interrupt.requested': ['src/cli/answer-command.ts', 'workflows/interrupts.ts'],
   // A fork's child goes on in the place of its source's.
   'node.dispatched': ['workflows/child-forks.ts', 'workflows/child-runs.ts'],
   // Whoever holds the limit.

@@ -331,7 +331,11 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
       const warned: unknown[] = [];
       const warn = (...told: unknown[]) => void warned.push(told);
       await untilErased(stores, erasure, { logger: { ...quietLogger, warn } });
-      const fields = { keyId: 'sk', code: 'key_unavailable', reason: expect.any(String) };
+      const fields = {
+        keyId: 'sk',
+        code: 'key_unavailable',
+        reason: expect.any(String) as unknown,
+      };
       expect(warned).toEqual([['a key is not wrapped again, trying again', fields]]);
     });
   });

@@ -109,14 +109,21 @@ async function end(run: RunRef, status: 'completed' | 'failed' = 'completed'): P
 /** Stores whose rows of these runs do not open. */
 function withDamaged(code: ErrorCode, ...runs: readonly RunRef[]): Stores {
   const lost = new Set(runs.map(({ runId }) => runId));
-  const { find, findKept } = stores.runs;
+  const { runs: whole } = stores;
   const unless =
     (read: Stores['runs']['find']): Stores['runs']['find'] =>
     async (tenant, runId) => {
       if (lost.has(runId)) throw new HostError(code);
       return read(tenant, runId);
     };
-  return { ...stores, runs: { ...stores.runs, find: unless(find), findKept: unless(findKept) } };
+  return {
+    ...stores,
+    runs: {
+      ...whole,
+      find: unless((...run) => whole.find(...run)),
+      findKept: unless((...run) => whole.findKept(...run)),
+    },
+  };
 }
 
 const untold = async () => (await stores.families.untoldEnds(0, MANY)).map(({ run }) => run.runId);
