@@ -4,7 +4,7 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
 import { MAY_WAIT } from '../rules/status.ts';
-import type { Head } from '../ports/log.ts';
+import type { AppendOutcome, Head } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
 import { historyEventIdOf, translate, type Translation } from '../translate/translate.ts';
 import { readCutOff } from './cut-off.ts';
@@ -17,6 +17,8 @@ import { mend } from './rebuild.ts';
 const MAX_PAGES = 10_000;
 /** How long a read parks for something that a hint announced, in ms. Bounds the stop of a process, too. */
 const PARK_MS = 2_000;
+/** Times that one call makes a log again that lacks streamed text, while others move it. */
+const MAX_MENDS = 10;
 
 /** What a hint promises: the segment's history will be longer than `historyLength` events. */
 export interface Goal {
@@ -91,7 +93,7 @@ async function append(
   parts: LogParts,
   head: Head,
   read: Read & { run: RunRef; translated: Translation; temporalRunId: string },
-): Promise<Head> {
+): Promise<AppendOutcome> {
   const { stores } = parts;
   const { run, translated, token, temporalRunId, seenSequence } = read;
   const { next, state, status, closed, closedBlocks, segment } = translated;
@@ -103,7 +105,7 @@ async function append(
     MAY_WAIT.has(status) || needsDefinition(rows)
       ? await stores.runs.find(run.tenant, run.runId)
       : undefined;
-  const outcome = await stores.log.append({
+  return stores.log.append({
     run,
     behind: head,
     seenSequence,
@@ -120,16 +122,20 @@ async function append(
     fold: (snapshot: JsonValue, appended) => fold(snapshot, appended, row?.input.definition),
     summary: (snapshot) => summaryOf(snapshot, row),
   });
-  if (outcome.kind === 'lost') return withoutLost(parts, run);
-  return outcome.head;
 }
 
-/** The database has lost streamed text that it had confirmed, and history has it. */
-async function withoutLost(parts: LogParts, run: RunRef): Promise<Head> {
+/**
+ * The database has lost streamed text that it had confirmed, and history has it: the log is made again. Where somebody else
+ * has moved it meanwhile, the head as it is now: an append there says whether the log still lacks something.
+ */
+async function mended(parts: LogParts, run: RunRef, lacking: Head): Promise<Head> {
+  const { runId } = run;
   const reason =
     'The database has lost streamed text of this run. Its log is made again from history.';
-  parts.logger.warn(reason, { runId: run.runId });
-  return (await mend(parts, run)).head;
+  parts.logger.warn(reason, { runId });
+  const head = (await mend(parts, run, lacking))?.head ?? (await parts.stores.log.head(run));
+  if (!head) throw new HostError('run_not_found', { runId });
+  return head;
 }
 
 async function segmentOf(
@@ -153,6 +159,7 @@ async function walk(
 ): Promise<Advanced> {
   let head = first;
   let token = head.token;
+  let mends = 0;
   for (let page = 0; page < MAX_PAGES; page++) {
     if (isReached(head, goal)) return { head, reached: true };
     const temporalRunId = await segmentOf(parts, run, head);
@@ -161,18 +168,21 @@ async function walk(
     const waitMs = here ? PARK_MS : 0;
     const read = await readAndTranslate(parts, head, { run, temporalRunId, token, waitMs });
     if (read.translated) {
-      head = await append(parts, head, {
-        ...read,
-        run,
-        translated: read.translated,
-        temporalRunId,
-      });
+      const { translated } = read;
+      const outcome = await append(parts, head, { ...read, run, translated, temporalRunId });
+      if (outcome.kind === 'lost' && ++mends > MAX_MENDS) throw movedTooOften(head);
+      head = outcome.kind === 'lost' ? await mended(parts, run, outcome.head) : outcome.head;
       token = head.token;
     } else if (isOver(read, token, here)) {
       return { head, reached: !here };
     } else token = read.token;
   }
   throw new HostError('internal_error', { reason: `history of run ${first.runId} has no end` });
+}
+
+function movedTooOften({ runId }: Head): HostError {
+  const reason = 'The log of the run cannot be made again now: others change it.';
+  return new HostError('service_unavailable', { reason, runId });
 }
 
 export interface From {

@@ -180,10 +180,10 @@ export async function retrace(
   const lost = stored.filter(
     ({ key, eventId }) => !eventIds.has(eventId) && !(isRetold && blockOfKey(key) !== undefined),
   );
+  const closedBlocks = deltas.map(({ activityId }) => activityId);
   if (!rows) {
-    const closed = new Set(deltas.map(({ activityId }) => activityId));
-    const isStreaming = (await log.openBlocks(run)).some((id) => !closed.has(id));
-    if (isStreaming || lost.length > 0) return conflict(runId, STREAMING);
+    if (lost.length > 0 || (await isStreaming(parts, run, closedBlocks)))
+      return conflict(runId, STREAMING);
     return retrace(parts, run, { isRetold: true });
   }
   const head = headOf(run, told, rows);
@@ -196,7 +196,7 @@ export async function retrace(
   return {
     head: isRetold ? { ...head, retoldFrom } : head,
     ...{ rows, movedFrom },
-    ...{ segments: told.segments, closedBlocks: deltas.map(({ activityId }) => activityId) },
+    ...{ segments: told.segments, closedBlocks },
     ...{ seen, lost, summary: summaryOf(head.snapshot, run) },
   };
 }
@@ -249,36 +249,60 @@ function conflict(runId: string, reason: string): never {
  */
 export async function rebuild(parts: LogParts, run: RunRef): Promise<Rebuilt> {
   const erased = await parts.stores.subjects.erasedRun(run);
-  return erased ? rebuildErased(parts, run, erased) : restoreAs(parts, run, {});
+  return erased ? rebuildErased(parts, run, erased) : restored(parts, run);
 }
 
 /**
- * For a log that lacks what history records: as `rebuild` where recorded deltas can stand where they stood. Else each stands
- * before what closes its stream, and what is streamed now leaves the log. Throws what `rebuild` does.
+ * For a log that lacks what history records, as an append found it at the head `lacking`: as `rebuild` where recorded deltas
+ * can stand where they stood. Else each stands before what closes its stream, and what is streamed now leaves the log.
+ * Undefined where the log has moved since: whoever appends again sees what it lacks now. Throws service_unavailable where it
+ * holds what the history does not tell, and what `retrace` does but for run_state_conflict.
  */
-export async function mend(parts: LogParts, run: RunRef): Promise<Rebuilt> {
-  try {
-    return await restoreAs(parts, run, { tries: 1 });
-  } catch (error) {
-    if (codeOf(error) !== 'run_state_conflict') throw error;
-    return restoreAs(parts, run, { isRetold: true });
-  }
-}
-
-interface RestoreAs {
-  readonly isRetold?: boolean;
-  readonly tries?: number;
-}
-
-async function restoreAs(
+export async function mend(
   parts: LogParts,
   run: RunRef,
-  { tries = MAX_TRIES, ...how }: RestoreAs,
-): Promise<Rebuilt> {
+  lacking: Head,
+): Promise<Rebuilt | undefined> {
+  const { segments, lost, ...told } = await toldAgain(parts, run);
+  const { head, rows, seen } = told;
+  // Somebody else has made it again, or ended it. What fits must not lose its places for that.
+  if (!seen || seen.closed || !isAtCursor(seen, lacking)) return undefined;
+  if (lost.length > 0)
+    throw new HostError('service_unavailable', { reason: WOULD_LOSE, runId: run.runId });
+  await recordSegments(parts, run, { segments, head });
+  return (await parts.stores.log.restore(run, told, seen)) ? { head, rows } : undefined;
+}
+
+/** With the places that streamed text had, where it fits and nothing streams now: else without them. */
+async function toldAgain(parts: LogParts, run: RunRef): Promise<Retraced> {
+  try {
+    const told = await retrace(parts, run);
+    if (told.lost.length === 0 && !(await isStreaming(parts, run, told.closedBlocks))) return told;
+  } catch (error) {
+    if (codeOf(error) !== 'run_state_conflict') throw error;
+  }
+  return retrace(parts, run, { isRetold: true });
+}
+
+function isAtCursor(head: Head, { temporalRunId, historyEventId }: Head): boolean {
+  return head.temporalRunId === temporalRunId && head.historyEventId === historyEventId;
+}
+
+/** A block is open whose stream no result records. */
+async function isStreaming(
+  { stores }: LogParts,
+  run: RunRef,
+  recordedBlocks: readonly string[],
+): Promise<boolean> {
+  const open = await stores.log.openBlocks(run);
+  return open.some((activityId) => !recordedBlocks.includes(activityId));
+}
+
+async function restored(parts: LogParts, run: RunRef): Promise<Rebuilt> {
   const { log } = parts.stores;
   let reason = STREAMING;
-  for (let left = tries; left > 0; left--) {
-    const { segments, lost, ...told } = await retrace(parts, run, how);
+  for (let left = MAX_TRIES; left > 0; left--) {
+    const { segments, lost, ...told } = await retrace(parts, run);
     const { head, rows, seen } = told;
     if (lost.length > 0) reason = seen?.closed ? WOULD_LOSE : STREAMING;
     else {

@@ -1,9 +1,11 @@
 // Streamed text that a failover of the database has lost, and history records (architecture §3.6, §4.1). [I118]
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '../../src/rules/journal.ts';
-import type { Log } from '../../src/log/log.ts';
+import { unreadEnd } from '../../src/log/erased.ts';
+import { createLog, type Log } from '../../src/log/log.ts';
 import { asRecorded } from '../../src/log/places.ts';
 import { retrace } from '../../src/log/rebuild.ts';
+import type { HistoryReader } from '../../src/ports/history.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
@@ -65,6 +67,41 @@ async function recordStored(activityId: string) {
     deltas: await recordText(stores, run, activityId),
   });
   built.task(memo(built.carrier(admitted(activityId))));
+}
+
+/** Another process's log: as `log`, but for these calls of its store. */
+async function withLog<Value>(
+  ofStore: Partial<Stores['log']>,
+  work: (late: Log) => Promise<Value>,
+  page: HistoryReader['page'] = (...at) => history.page(...at),
+): Promise<Value> {
+  const late = createLog({
+    stores: { ...stores, log: { ...stores.log, ...ofStore } },
+    ...{ logger: silentLogger, processId: 'p2' },
+    history: {
+      page,
+      raw: (...of) => history.raw(...of),
+      decode: (raw) => history.decode(raw),
+      closedSince: (sinceMs) => history.closedSince(sinceMs),
+    },
+  });
+  try {
+    return await work(late);
+  } finally {
+    late.close();
+  }
+}
+
+/** What another process does comes before the first one. */
+function restoreAfter(other: () => Promise<unknown>): Stores['log']['restore'] {
+  let isDone = false;
+  return async (...restored) => {
+    if (!isDone) {
+      isDone = true;
+      await other();
+    }
+    return stores.log.restore(...restored);
+  };
 }
 
 /** The same bytes from history alone, and the same places from then on. */
@@ -140,6 +177,89 @@ describe('architecture §3.6: streamed text that the database lost', () => {
     const parts = { stores, history, logger: silentLogger };
     await expect(retrace(parts, run)).rejects.toMatchObject({ code: 'run_state_conflict' });
     expect(await stores.log.head(run)).toEqual(head);
+  });
+
+  it('keeps its places where two make the log again at once, and the run goes on', async () => {
+    recordLost('a', ['I ', 'think'], [1, 3]);
+    recordLost('b', ['Hm'], [2]);
+    // The other one is done between what this one has read and what it would store.
+    const restore = restoreAfter(() => log.catchUp(run));
+    await withLog({ restore }, (late) => late.catchUp(run));
+    expect(await keys()).toBe('run.started|r a#d0 b#d0 a#d1 a#0 b#0');
+    expect(await retoldFrom()).toBeUndefined();
+    await expectRebuilt();
+  });
+
+  it('keeps its places where the other one is done, and another stream is open, before this one reads', async () => {
+    recordLost('a', ['I ', 'think'], [1, 2]);
+    let isFirst = true;
+    const append: Stores['log']['append'] = async (batch) => {
+      const outcome = await stores.log.append(batch);
+      if (isFirst) {
+        isFirst = false;
+        expect(outcome.kind).toBe('lost');
+        await log.catchUp(run);
+        await streamText(stores, run, { activityId: 'b', pieces: ['Hm'] });
+      }
+      return outcome;
+    };
+    const { nextSequence } = await withLog({ append }, (late) => late.catchUp(run));
+    expect(nextSequence).toBe(5);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0 b#d0');
+    expect(await retoldFrom()).toBeUndefined();
+    await streamText(stores, run, { activityId: 'b', pieces: [' so'], k0: 1 });
+  });
+
+  it('is for the others where they make it again, and the run goes on after each look of this one', async () => {
+    recordLost('a', ['I ', 'think'], [7, 9]);
+    let added = 0;
+    const page: HistoryReader['page'] = async (...at) => {
+      const read = await history.page(...at);
+      if (read.events.length > 0) return read;
+      built.task(memo(built.carrier(emitted(`e${added++}`, 'x.y'))));
+      await log.catchUp(run);
+      return read;
+    };
+    // The others come to it first.
+    const append: Stores['log']['append'] = async (batch) => {
+      const outcome = await stores.log.append(batch);
+      if (outcome.kind === 'lost') await log.catchUp(run);
+      return outcome;
+    };
+    const { problem } = await withLog({ append }, (late) => late.catchUp(run), page);
+    expect(problem).toBeUndefined();
+    expect(await keys()).toBe(
+      `run.started|r a#d0 a#d1 a#0 ${Array.from({ length: added }, (_, n) => `e${n}`).join(' ')}`,
+    );
+  });
+
+  it('is waited for as in an outage where it cannot be made again now, and is no problem of the run', async () => {
+    recordLost('a', ['I ', 'think'], [1, 2]);
+    const refused = withLog({ restore: async () => false }, (late) => late.catchUp(run));
+    await expect(refused).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(await stores.log.head(run)).toMatchObject({ nextSequence: 1 });
+    expect((await stores.log.head(run))?.problem).toBeUndefined();
+    await log.catchUp(run);
+    expect(await keys()).toBe('run.started|r a#d0 a#d1 a#0');
+  });
+
+  it('opens no log again that somebody has ended meanwhile', async () => {
+    recordLost('a', ['I '], [7]);
+    const end = () => stores.subjects.closeUnread(run, unreadEnd(run, 5_000));
+    const restore = restoreAfter(end);
+    expect(await withLog({ restore }, (late) => late.catchUp(run))).toMatchObject({ closed: true });
+    expect(await keys()).toBe(`run.started|r ${unreadEnd(run, 0).key}`);
+  });
+
+  it('nor one that was ended before it was read again', async () => {
+    recordLost('a', ['I '], [7]);
+    const append: Stores['log']['append'] = async (batch) => {
+      const outcome = await stores.log.append(batch);
+      if (outcome.kind === 'lost') await stores.subjects.closeUnread(run, unreadEnd(run, 5_000));
+      return outcome;
+    };
+    expect(await withLog({ append }, (late) => late.catchUp(run))).toMatchObject({ closed: true });
+    expect(await keys()).toBe(`run.started|r ${unreadEnd(run, 0).key}`);
   });
 
   it('is not brought back by who has read the log before somebody else made it again', async () => {

@@ -12,7 +12,11 @@ const PGLITE = 'PGlite with content in a table.*';
 export const OF_LOST_TEXT: readonly Row[] = [
   [
     118,
-    ['src/log/advance.ts', "if (outcome.kind === 'lost') return withoutLost(parts, run);", ''],
+    [
+      'src/log/advance.ts',
+      "outcome.kind === 'lost' ? await mended(parts, run, outcome.head) : outcome.head",
+      'outcome.head',
+    ],
     [LOST_TEXT_TEST, 'stands where it was streamed again'],
   ],
   [
@@ -37,8 +41,22 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    [REBUILD, 'if (isStreaming || lost.length > 0)', 'if (lost.length > 0)'],
+    [
+      REBUILD,
+      'if (lost.length > 0 || (await isStreaming(',
+      'if (lost.length > 0 && (await isStreaming(',
+    ],
     [LOST_TEXT_TEST, 'is no loss while another stream is open'],
+  ],
+  [
+    118,
+    [REBUILD, 'if (!seen || seen.closed || !isAtCursor(seen, lacking)) return undefined;', ''],
+    [LOST_TEXT_TEST, 'the other one is done, and another stream is open'],
+  ],
+  [
+    17,
+    [RESTORE, 'stored?.closed !== seen?.closed ||', ''],
+    [LOST_TEXT_TEST, 'opens no log again that somebody has ended'],
   ],
   [
     118,

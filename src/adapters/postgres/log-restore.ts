@@ -24,9 +24,13 @@ export interface Restored {
   readonly seen: Head | undefined;
 }
 
-/** What was appended since is in none of the rows. Without the places of streamed text what is streamed is dropped. */
+/**
+ * What was appended since is in none of the rows. Without the places of streamed text what is streamed is dropped. A log may
+ * have been ended without a word of its history: the cursor does not say so.
+ */
 function hasMoved(stored: Head | undefined, seen: Head | undefined, isRetold: boolean): boolean {
   return (
+    stored?.closed !== seen?.closed ||
     (!isRetold && stored?.nextSequence !== seen?.nextSequence) ||
     stored?.temporalRunId !== seen?.temporalRunId ||
     stored?.historyEventId !== seen?.historyEventId
