@@ -1,7 +1,7 @@
 // callTool: one call of a tool that the model asked for (RFC 0077 §B steps 3 and 5; RFC 0002 §B, RFC 0002 §A14). The
 // surface is checked again here, arguments and outcome against the tool's schemas; the effect goes by the ledger. A
 // call that is refused now may have been performed before: what the ledger knows is told first (architecture §5).
-import { codeOf, isOutage, type ErrorCode } from '../src/rules/errors.ts';
+import { codeOf, isOutage } from '../src/rules/errors.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import type { ActivityEvent, StepResult } from '../src/rules/journal.ts';
 import type { JsonValue } from '../src/rules/json.ts';
@@ -11,6 +11,7 @@ import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { CallToolInput, CallToolOutput } from './contract.ts';
 import {
   effectBehindFailure,
+  isOfEndedRun,
   performEffect,
   recallEffect,
   settleByWord,
@@ -68,12 +69,9 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
 export async function knownCall(
   ports: ActivityPorts,
   input: CallToolInput,
-  code: ErrorCode,
 ): Promise<Result | undefined> {
-  // A run that has ended, or that nobody knows, asks nobody. A branch that goes by its record performs nothing, unless a human
-  // said so.
-  if (code === 'run_state_conflict' || code === 'run_not_found') return undefined;
-  if (input.recordedBy && !input.resolution) return undefined;
+  // A run that has ended asks nobody. A branch that goes by its record performs nothing, unless a human said so.
+  if (isOfEndedRun() || (input.recordedBy && !input.resolution)) return undefined;
   const { toolId } = input.call;
   const tool = input.tools.includes(toolId) ? await toolNow(ports, input) : undefined;
   const effect = { ports, input, tool };

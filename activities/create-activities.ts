@@ -23,7 +23,7 @@ export function createActivities(ports: ActivityPorts): Activities {
     inferTurn: (input) => guarded(ports, () => inferTurn(ports, input)),
     callTool: (input) =>
       guarded(ports, () => callTool(ports, input), {
-        instead: (code) => knownCall(ports, input, code),
+        instead: () => knownCall(ports, input),
       }),
     tellReasoning: (input) => guarded(ports, () => tellReasoning(ports, input)),
     recordedAnswers: (input) => guarded(ports, () => beating(() => recordedAnswers(ports, input))),

@@ -11,7 +11,7 @@
 // | ended     | nothing more is streamed             | is for the closing record  | -                                         |
 import type { EventType } from '../src/rules/events.ts';
 import { deltaPayload, type DeltaForm, type DeltaPiece } from '../src/rules/deltas.ts';
-import { HostError } from '../src/rules/errors.ts';
+import { codeOf, HostError, isOutage } from '../src/rules/errors.ts';
 import { causeFields, deltaKey, eventIdOf } from '../src/rules/ids.ts';
 import type { CausedBy } from '../src/rules/journal.ts';
 import type { LogRow, LogStore, NewDelta } from '../src/ports/log.ts';
@@ -64,7 +64,7 @@ export class DeltaAppender {
   #streaming = true;
   #isDifferent = false;
   #opened = false;
-  #caughtUp: Promise<unknown> | undefined;
+  #caughtUp: Promise<boolean> | undefined;
   #pumping: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastAppendMs = 0;
@@ -118,7 +118,7 @@ export class DeltaAppender {
   async adopt(): Promise<void> {
     if (this.#adopted) return;
     const { run, activityId, tryNumber } = this.#block;
-    await this.#catchUp();
+    if (!(await this.#isCaughtUp())) return;
     const outcome = await this.#ports.log.appendDeltas(run, activityId, tryNumber, []);
     const stored = await this.#ports.log.storedDeltas(run, activityId);
     this.#opened = true;
@@ -214,25 +214,35 @@ export class DeltaAppender {
     this.#pumpAfter(RETRY_APPEND_MS);
   }
 
-  /** While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. */
-  #catchUp(): Promise<unknown> {
-    this.#caughtUp ??= this.#ports
-      .catchUp(this.#block.run)
-      .then(({ nextSequence }) => {
-        if (nextSequence > 0) return;
-        const reason = 'The start of the run is not noted yet.';
-        throw new HostError('service_unavailable', { reason });
-      })
-      .catch((error: unknown) => {
-        this.#caughtUp = undefined;
-        throw error;
-      });
+  /**
+   * While the host has not noted the run's start its log cannot be told: no delta may come before `run.started`. False where
+   * the log cannot be told and no outage is why: the streaming ends, for what is only shown live fails no step. Throws
+   * what is an outage, and run_not_found.
+   */
+  #isCaughtUp(): Promise<boolean> {
+    this.#caughtUp ??= this.#catchUp().catch((error: unknown) => {
+      this.#caughtUp = undefined;
+      const code = codeOf(error);
+      if (code !== undefined && (isOutage(code) || code === 'run_not_found')) throw error;
+      const { runId } = this.#block.run;
+      const message = 'The log of the run cannot be told: nothing more of this step is shown live.';
+      this.#ports.logger.warn(message, { runId, error: String(error) });
+      this.stop();
+      return false;
+    });
     return this.#caughtUp;
+  }
+
+  async #catchUp(): Promise<true> {
+    const { nextSequence } = await this.#ports.catchUp(this.#block.run);
+    if (nextSequence > 0) return true;
+    const reason = 'The start of the run is not noted yet.';
+    throw new HostError('service_unavailable', { reason });
   }
 
   async #appendBatch(): Promise<void> {
     const { run, activityId, tryNumber } = this.#block;
-    await this.#catchUp();
+    if (!(await this.#isCaughtUp())) return;
     await this.adopt();
     if (this.#isUnsure) await this.#dropStored();
     if (this.#sending.length === 0) this.#sending = this.#queue.splice(0, MAX_BATCH);

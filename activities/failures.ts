@@ -42,7 +42,7 @@ export interface Guard<Result> {
   /** Tries that the step itself may fail with; absent: OWN_TRIES. */
   readonly tries?: number;
   /** Asked before the activity fails for good: its result in place of the failure, or undefined where it does fail. */
-  readonly instead?: (code: ErrorCode) => Promise<Result | undefined>;
+  readonly instead?: () => Promise<Result | undefined>;
 }
 
 /** Runs the body of an activity; what it throws leaves as a failure of a known code. */
@@ -59,10 +59,8 @@ export async function guarded<Result>(
   });
   if ('result' in ended) return ended.result;
   const failed = countFailure(ports, ended.failure, tries);
-  const { type, nonRetryable } = failed;
-  if (!nonRetryable || !instead) throw failed;
-  const code = typeof type === 'string' && isErrorCode(type) ? type : 'internal_error';
-  const known = await guardedOnce(ports, async () => ({ result: await instead(code) }));
+  if (!failed.nonRetryable || !instead) throw failed;
+  const known = await guardedOnce(ports, async () => ({ result: await instead() }));
   if ('failure' in known) throw countFailure(ports, known.failure, tries + LOOKS);
   if (known.result === undefined) throw failed;
   return known.result;

@@ -107,6 +107,12 @@ async function settleUnreached(effect: Effect): Promise<EffectResult> {
   return (await effectBehindFailure(effect, error)) ?? { kind: 'error', error };
 }
 
+/** Calls that were not performed since their run has ended. */
+const refused = new WeakSet<Context>();
+
+/** Of the call that is at work: its run has ended. No code says so, which others might throw as well. */
+export const isOfEndedRun = (): boolean => refused.has(Context.current());
+
 /** A doubt about it goes to a human: told as an error it would be asked for again under another key, and paid twice. */
 export function isAskedAbout({
   idempotent,
@@ -268,6 +274,7 @@ async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResul
         shown: shownWith(effect.input, claim.earlier),
       };
     case 'run-closed':
+      refused.add(Context.current());
       throw new HostError('run_state_conflict', {
         reason: 'The run has ended: no effect is performed for it.',
       });

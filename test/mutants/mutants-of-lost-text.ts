@@ -54,6 +54,16 @@ export const OF_LOST_TEXT: readonly Row[] = [
     [LOST_TEXT_TEST, 'the other one is done, and another stream is open'],
   ],
   [
+    118,
+    ['activities/delta-appender.ts', "(isOutage(code) || code === 'run_not_found')", 'true'],
+    ['test/activities/untold-log.test.ts', 'a later try of a turn goes on'],
+  ],
+  [
+    99,
+    ['activities/call-tool.ts', 'isOfEndedRun() || (input', 'true || (input'],
+    ['test/activities/untold-log.test.ts', 'has the code of a run that has ended'],
+  ],
+  [
     17,
     [RESTORE, 'stored?.closed !== seen?.closed ||', ''],
     [LOST_TEXT_TEST, 'opens no log again that somebody has ended'],

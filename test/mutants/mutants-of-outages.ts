@@ -119,7 +119,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     99,
-    [FAILURES, 'if (!nonRetryable || !instead) throw failed;', 'throw failed;'],
+    [FAILURES, 'if (!failed.nonRetryable || !instead) throw failed;', 'throw failed;'],
     [OF_OUTAGES, 'fails for good'],
   ],
   [
