@@ -96,6 +96,19 @@ class Channel {
   }
 }
 
+/** Of the last row that a follower has; without an id it has not been read here. */
+interface Place {
+  readonly sequence: number;
+  readonly eventId?: string;
+}
+
+const placeOf = (row: LogRow | undefined): Place | undefined =>
+  row && { sequence: row.sequence, eventId: row.eventId };
+
+function isSame({ sequence, eventId }: Place, row: LogRow | undefined): boolean {
+  return row?.sequence === sequence && (eventId === undefined || row.eventId === eventId);
+}
+
 class RunFollowers implements Followers {
   readonly #parts: FollowerParts;
   readonly #channels = new Map<string, Channel>();
@@ -115,19 +128,25 @@ class RunFollowers implements Followers {
     const channel = this.#join(run);
     channel.followers += 1;
     try {
-      // No more of the last row than its place: each of many readers would keep what it says.
-      let seen: Pick<LogRow, 'sequence' | 'eventId'> | undefined;
+      // No more of the last row than its place: each of many readers would keep what it says. Of the row after which one
+      // begins only where it stands is known; the first read shows which it is.
+      let seen: Place = { sequence: after };
       while (!signal.aborted) {
         const { version } = channel;
-        const found = await channel.read(seen ? seen.sequence - 1 : after);
-        if (seen && found[0]?.eventId !== seen.eventId) await channel.begunAgain(seen.sequence);
-        const rows = seen ? found.slice(1) : found;
+        const found = await channel.read(Math.max(-1, seen.sequence - 1));
+        const [first] = found;
+        const anchor = seen.sequence < 0 ? undefined : first;
+        if (seen.sequence >= 0 && !isSame(seen, anchor)) {
+          if (seen.eventId === undefined && (await channel.isOver(seen.sequence))) return;
+          await channel.begunAgain(seen.sequence);
+        }
+        const rows = anchor ? found.slice(1) : found;
         const last = rows.at(-1);
+        seen = placeOf(last ?? anchor) ?? seen;
         if (last) {
-          seen = { sequence: last.sequence, eventId: last.eventId };
           yield rows;
           if (isTerminalEvent(last.type)) return;
-        } else if (await channel.isOver(seen?.sequence ?? after)) return;
+        } else if (await channel.isOver(seen.sequence)) return;
         if (found.length < READ_ROWS) await channel.changed(version, signal);
       }
     } finally {

@@ -356,9 +356,30 @@ describe('architecture §3.3: followers', () => {
     expect(seen).toEqual([0, 1]);
   });
 
+  it('end where it was made again though they have read nothing yet: they begin again', async () => {
+    history.add(segment, threeTasks(), 5);
+    await log.catchUp(runRef(runId));
+    const head = (await stores.log.head(runRef(runId))) as Head;
+    const all = await stores.log.read(runRef(runId), { after: -1, limit: 10 });
+    const pages = log.follow(runRef(runId), { after: 1, signal: live() });
+    const next = pages[Symbol.asyncIterator]().next();
+    await takes(200);
+    const rows = all.map((row) => (row.sequence === 1 ? { ...row, eventId: 'evt-other' } : row));
+    await stores.log.restore(runRef(runId), { head, rows, summary: NO_WAITS }, head);
+    await expect(next).rejects.toMatchObject({ code: 'service_unavailable' });
+  });
+
+  it('end where the log is shorter than what they have', async () => {
+    history.add(segment, threeTasks(), 5);
+    await log.catchUp(runRef(runId));
+    const pages = log.follow(runRef(runId), { after: 2, signal: live() });
+    const next = pages[Symbol.asyncIterator]().next();
+    await expect(next).rejects.toMatchObject({ code: 'service_unavailable' });
+  });
+
   // [I97]
   it('a read that failed fails who shared it, and nobody who comes then', async () => {
-    history.add(segment, threeTasks(), 3);
+    history.add(segment, threeTasks(), 5);
     await log.catchUp(runRef(runId));
     const asked = { tail: 0 };
     let failing = 0;
@@ -381,7 +402,7 @@ describe('architecture §3.3: followers', () => {
       return undefined;
     };
     // It waits at the end, and so keeps what is shared.
-    const waiting = collect(one.follow(runRef(runId), { after: 0, signal: abort.signal }));
+    const waiting = collect(one.follow(runRef(runId), { after: 1, signal: abort.signal }));
     // A notification of what was just caught up may come late, and then it looks once more.
     await expect.poll(() => asked.tail).toBeGreaterThan(0);
     failing = 1;

@@ -103,12 +103,18 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    [
-      'src/log/followers.ts',
-      'if (seen && found[0]?.eventId !== seen.eventId) await channel.begunAgain(seen.sequence);',
-      '',
-    ],
+    ['src/log/followers.ts', 'await channel.begunAgain(seen.sequence);', ''],
     ['test/log/projector.test.ts', 'has another row there: they begin again'],
+  ],
+  [
+    118,
+    ['src/log/followers.ts', 'eventId === undefined || row.eventId === eventId', 'true'],
+    ['test/log/projector.test.ts', 'has another row there: they begin again'],
+  ],
+  [
+    118,
+    ['src/log/followers.ts', '= placeOf(last ?? anchor) ?? seen;', '= placeOf(last) ?? seen;'],
+    ['test/log/projector.test.ts', 'though they have read nothing yet'],
   ],
   [
     118,

@@ -55,7 +55,7 @@ async function answerEvents(
   { request, response }: Exchange,
 ): Promise<void> {
   const { modes, bufferMs = 0, resumeAfter } = parameters;
-  const after = await resumePoint(resumeAfter, row, deps.log);
+  const asked = await resumePoint(resumeAfter, row, deps.log);
   response.setHeader('Vary', 'Accept');
   const { head, headers } = await readHead(deps, row);
   response.set(headers);
@@ -68,14 +68,16 @@ async function answerEvents(
     return;
   }
   if (stream.signal.aborted) return;
+  // A place after the end of an open log is of events that the database lost: the client gets them all.
+  const after = !head.closed && asked >= head.nextSequence ? -1 : asked;
   const nothingLeft = head.closed && after >= head.nextSequence - 1;
   try {
     response.status(200).set(EVENT_STREAM);
     response.flushHeaders();
     if (request.method === 'HEAD') return;
-    const asked = { deps, major, row, query: { modes, bufferMs }, after };
-    if (modes.has('values')) await streamSnapshots(asked, stream);
-    else if (!nothingLeft) await streamEvents(asked, stream);
+    const streaming = { deps, major, row, query: { modes, bufferMs }, after };
+    if (modes.has('values')) await streamSnapshots(streaming, stream);
+    else if (!nothingLeft) await streamEvents(streaming, stream);
     // Of a stream that is open still: one that is over for another reason than its run's end sends nothing more.
     await stream.send(LAST_LINE);
   } finally {

@@ -79,7 +79,9 @@ async function answerPoll(
     if (stream.signal.aborted) return;
     const over = abortAfter(seconds * 1000);
     const until = AbortSignal.any([stream.signal, over.signal]);
-    await nextRows(deps, { run, after }, until).finally(over.clear);
+    // A cursor after the end is of events that were lost: what comes next ends the wait.
+    const behind = Math.min(after, head.nextSequence - 1);
+    await nextRows(deps, { run, after: behind }, until).finally(over.clear);
     rows = await readRows(deps, run, { after, limit });
     head = (await deps.log.head(run)) ?? head;
   }
