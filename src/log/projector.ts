@@ -7,6 +7,7 @@ import type { RunRef } from '../ports/runs.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { Advanced, Goal } from './advance.ts';
+import { coalesce } from './coalesce.ts';
 import { createHintQueue, type HintQueue } from './hints.ts';
 import { createLeftRuns, type LeftRuns } from './left-runs.ts';
 import type { Log } from './log.ts';
@@ -70,8 +71,13 @@ class RunProjector implements Projector {
   readonly #hints: HintQueue;
   readonly #left: LeftRuns;
   readonly #ownFaults: OwnFaults;
+  readonly #passes = coalesce(
+    () => this.#catchUpOpenRuns(),
+    (of: 'all') => of,
+  );
+  #isStarted = false;
   #hintedAtMs = performance.now();
-  readonly #unsubscribe: () => void;
+  readonly #unsubscribe: readonly (() => void)[];
   #lease: NodeJS.Timeout | undefined;
   /** Whose runs are being caught up: one at a time. */
   #pass: Pass | undefined;
@@ -81,7 +87,12 @@ class RunProjector implements Projector {
     const { answers, logger } = deps;
     const noteProblem: OwnFaultsParts['noteProblem'] = (...at) => deps.stores.log.setProblem(...at);
     this.#ownFaults = createOwnFaults({ answers, logger, noteProblem });
-    this.#unsubscribe = deps.stores.projection.onWatch((runId) => this.#hints.wanted(runId));
+    const { projection, log } = deps.stores;
+    this.#unsubscribe = [
+      projection.onWatch((runId) => this.#hints.wanted(runId)),
+      // A database that failed over may have lost what was projected last: its hints are done, and nobody gives them again.
+      log.onReconnect(() => this.#passAgain()),
+    ];
     this.#hints = createHintQueue({
       advance: (run, goal) => this.#advance(run, goal),
       watched: (runs) => deps.stores.projection.watched(runs),
@@ -97,7 +108,7 @@ class RunProjector implements Projector {
       ownFaults: this.#ownFaults,
       signal: this.#signal,
       logger: deps.logger,
-      passAgain: () => this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns()),
+      passAgain: () => this.#passAgain(),
       firstPauseMs: deps.retryPauseMs,
     });
   }
@@ -124,7 +135,8 @@ class RunProjector implements Projector {
   async start(): Promise<void> {
     const { stores, processId } = this.#deps;
     await stores.projection.renewLease(processId, LEASE_TTL_MS);
-    this.#inBackground('catching up open runs', () => this.#catchUpOpenRuns());
+    this.#isStarted = true;
+    this.#passAgain();
     const renew = () => this.#inBackground('the lease', () => this.#keepLease());
     this.#lease = setInterval(renew, this.#deps.renewMs ?? LEASE_RENEW_MS);
   }
@@ -133,7 +145,7 @@ class RunProjector implements Projector {
     const { stores, processId } = this.#deps;
     this.#stopping.abort();
     clearInterval(this.#lease);
-    this.#unsubscribe();
+    this.#unsubscribe.forEach((stop) => stop());
     await this.#hints.stop();
     await this.#left.stopped();
     await Promise.all(this.#background);
@@ -173,6 +185,12 @@ class RunProjector implements Projector {
       if (answered.includes(true) || tries >= AWAY_TRIES) return;
       await rest(backOff.next(), this.#signal);
     }
+  }
+
+  /** All open runs, after those of a pass that is under way: one more, however often this is asked meanwhile. */
+  #passAgain(): void {
+    if (this.#isStarted && !this.#signal.aborted)
+      this.#inBackground('catching up open runs', () => this.#passes('all'));
   }
 
   async #catchUpOpenRuns(): Promise<void> {

@@ -16,7 +16,9 @@ const MAX_WINDOWS = 1_000;
 const MAX_KNOWN_ENDED = 5_000;
 
 export interface SweeperParts {
-  readonly stores: Pick<Stores, 'projection'>;
+  readonly stores: Pick<Stores, 'projection'> & {
+    readonly log: Pick<Stores['log'], 'onReconnect'>;
+  };
   readonly history: Pick<HistoryReader, 'closedSince'>;
   /** Never throws: a run that fails is tried again by whom this belongs to, and the sweep goes on to the next. */
   readonly catchUp: (run: RunRef) => Promise<unknown>;
@@ -36,7 +38,8 @@ class WatermarkSweeper implements Sweeper {
   readonly #parts: SweeperParts;
   readonly #stopping = new AbortController();
   readonly #signal = this.#stopping.signal;
-  readonly #knownEnded = new Recent<string, true>(MAX_KNOWN_ENDED);
+  #knownEnded = new Recent<string, true>(MAX_KNOWN_ENDED);
+  #unsubscribe = () => {};
   #running: Promise<void> | undefined;
 
   constructor(parts: SweeperParts) {
@@ -44,12 +47,16 @@ class WatermarkSweeper implements Sweeper {
   }
 
   start(): void {
+    // A database that failed over may have lost ends that it had.
+    const forget = () => void (this.#knownEnded = new Recent(MAX_KNOWN_ENDED));
+    if (!this.#running) this.#unsubscribe = this.#parts.stores.log.onReconnect(forget);
     // As Temporal tells when executions closed: by the wall clock.
     this.#running ??= this.#run(Date.now());
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#unsubscribe();
     await this.#running;
   }
 
@@ -82,9 +89,10 @@ class WatermarkSweeper implements Sweeper {
   async #sweepRuns(runIds: readonly string[]): Promise<void> {
     if (runIds.length === 0) return;
     const { stores, catchUp } = this.#parts;
+    const knownEnded = this.#knownEnded;
     const open = await stores.projection.stillOpen(runIds);
     const openIds = new Set(open.map(({ runId }) => runId));
-    for (const runId of runIds) if (!openIds.has(runId)) this.#knownEnded.set(runId, true);
+    for (const runId of runIds) if (!openIds.has(runId)) knownEnded.set(runId, true);
     for (const run of open) {
       if (this.#signal.aborted) return;
       await catchUp(run);

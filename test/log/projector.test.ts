@@ -105,6 +105,45 @@ describe('architecture §3.4: hints', () => {
 });
 
 describe('architecture §3.4: nothing hides a run', () => {
+  // [I118]
+  it('what was projected in the seconds that a failover lost is projected again', async () => {
+    const listeners = new Set<() => void>();
+    const onReconnect = (listener: () => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    };
+    const open = async (after: string) =>
+      after === '' && !(await stores.log.head(runRef(runId)))?.closed ? [runRef(runId)] : [];
+    const failing: Stores = {
+      ...stores,
+      log: { ...stores.log, onReconnect },
+      projection: {
+        ...stores.projection,
+        openRuns: open,
+        takeExpiredLease: async () => undefined,
+      },
+    };
+    const parts = { logger: silentLogger, processId: randomUUID(), retryPauseMs: 20 };
+    const other = createProjector({
+      ...{ ...parts, log, stores: failing, answers: async () => undefined },
+    });
+    history.add(segment, threeTasks(), 3);
+    await other.start();
+    await rowsReach(1);
+    const before = (await stores.log.head(runRef(runId))) as Head;
+    const rows = await stores.log.read(runRef(runId), { after: -1, limit: 10 });
+    history.show(segment, 5);
+    await log.catchUp(runRef(runId));
+    const lost = await stores.log.head(runRef(runId));
+    // The database has what it had before.
+    const told = { head: before, rows, summary: NO_WAITS };
+    expect(await stores.log.restore(runRef(runId), told, lost)).toBe(true);
+    for (const reconnected of listeners) reconnected();
+    await rowsReach(2);
+    await other.stop();
+    expect(listeners.size).toBe(0);
+  });
+
   it('a process that starts catches up every open head', async () => {
     history.add(segment, threeTasks());
     await projector.start();

@@ -63,6 +63,32 @@ async function neighbour(): Promise<{ id: string; at: string }> {
 }
 
 describe('architecture §3.4: the sweep', () => {
+  // [I118]
+  it('finds an end again that a failover of the database has lost', async () => {
+    const listeners = new Set<() => void>();
+    const onReconnect = (listener: () => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    };
+    let isOpen = false;
+    let asked = 0;
+    const stillOpen = async () => ((asked += 1), isOpen ? [runRef(runId)] : []);
+    const caughtUp: string[] = [];
+    history.ended = { runIds: [runId], newestMs: Date.now() };
+    const failing = createSweeper({
+      stores: { log: { onReconnect }, projection: { ...stores.projection, stillOpen } },
+      catchUp: async (run) => void caughtUp.push(run.runId),
+      ...{ history, logger: silentLogger, everyMs: 20 },
+    });
+    failing.start();
+    await expect.poll(() => asked).toBe(1);
+    isOpen = true;
+    for (const reconnected of listeners) reconnected();
+    await expect.poll(() => caughtUp).toContain(runId);
+    await failing.stop();
+    expect(listeners.size).toBe(0);
+  });
+
   it('finds an end that no worker saw', async () => {
     history.add(segment, startedHistory().lone(terminate[0], terminate[1]));
     history.ended = { runIds: [runId, 'a run of somebody else'], newestMs: Date.now() };

@@ -64,6 +64,16 @@ export const OF_LOST_TEXT: readonly Row[] = [
     ['test/activities/untold-log.test.ts', 'has the code of a run that has ended'],
   ],
   [
+    118,
+    ['src/log/projector.ts', 'log.onReconnect(() => this.#passAgain()),', ''],
+    ['test/log/projector.test.ts', 'in the seconds that a failover lost'],
+  ],
+  [
+    118,
+    ['src/log/sweeper.ts', 'void (this.#knownEnded = new Recent(MAX_KNOWN_ENDED))', 'undefined'],
+    ['test/log/sweeper.test.ts', 'finds an end again that a failover'],
+  ],
+  [
     17,
     [RESTORE, 'stored?.closed !== seen?.closed ||', ''],
     [LOST_TEXT_TEST, 'opens no log again that somebody has ended'],
