@@ -53,7 +53,6 @@ export async function callTool(ports: ActivityPorts, input: CallToolInput): Prom
     if (fault) return askAgain(effect, `The outcome that was given is not recorded. ${fault}`);
     if (resolution?.kind === 'skip' || resolution?.kind === 'happened')
       return told(effect, await settleByWord(effect, resolution));
-    if (resolution?.kind === 'asking') return refuse(effect, { kind: 'needs-approval' });
     const refusal = refusalOf(tool, input);
     if (refusal) return refuse(effect, refusal);
     if (!tool) throw new Error('a call without its tool is refused');

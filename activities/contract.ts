@@ -180,7 +180,6 @@ export interface CallToolInput {
   /**
    * A human's word on an effect in doubt: it happened with this outcome, it did not (perform it), or leave it.
    * `unreached`: no process had the tool's agent in time; nothing more is performed, what is known is told.
-   * `asking`: a human is to be asked; nothing is performed, and what is known of the call already is returned instead.
    */
   readonly resolution?:
     | {
@@ -196,8 +195,7 @@ export interface CallToolInput {
     | { readonly kind: 'skip'; readonly reason?: string; readonly isRefusal?: true }
     /** `epoch` of the doubt that was answered, earlier calls that were shown (HumanWord): the answer holds for one claim. */
     | { readonly kind: 'perform'; readonly epoch?: number; readonly shown?: readonly ShownCall[] }
-    | { readonly kind: 'unreached' }
-    | { readonly kind: 'asking' };
+    | { readonly kind: 'unreached' };
   /**
    * Of a branch that left its source within this visit of the node: entries of its log that are its source's. What those
    * say was performed is not repeated silently.

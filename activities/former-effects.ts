@@ -170,7 +170,9 @@ async function readCalls(
       // Each visit begins with its first attempt.
       if (at.attempt === 0) at.visit++;
     } else if (isOfWholeRun || isIn({ nodeId, visit: at.visit }, here)) {
-      const toolId = payload.toolName as string;
+      const { toolName: toolId } = payload;
+      // A question stands in the log as well, and is of no tool.
+      if (typeof toolId !== 'string') continue;
       if (toolIds ? !toolIds.has(toolId) : agentNamed(toolId) !== undefined) continue;
       if (part === 'call') calls.push(callOf(payload, { toolId, nodeId, ...at }, calls));
       // What the code of the node states closes a call that has no answer.

@@ -47,6 +47,8 @@ import { ownFailures } from './tries.ts';
 const EFFECT_LEASE_MS = 10_000;
 /** ms between two renewals of a lease. */
 const LEASE_RENEWAL_MS = 3_000;
+/** Of a lease that was renewed for it a call is sent within this, in ms. */
+const SENT_WITHIN_MS = 6_000;
 /** ms added to the end of somebody else's lease before asking again. */
 const BUSY_MARGIN_MS = 250;
 /** Failures of the step itself after which the model gets the error instead of another try. */
@@ -338,7 +340,9 @@ function isLastTry(): boolean {
  * own. Nothing was sent where it is not.
  */
 async function holdLease(effect: Effect, claim: Perform, claimedAt: Moment): Promise<void> {
-  for (let heldAt = claimedAt; heldAt.agoMs() >= LEASE_RENEWAL_MS;) {
+  let heldAt = claimedAt;
+  // A slow database is no stop: once the claim was seen to hold, most of its lease is enough.
+  for (let mostMs = LEASE_RENEWAL_MS; heldAt.agoMs() >= mostMs; mostMs = SENT_WITHIN_MS) {
     heldAt = new Moment();
     if (!(await untilStored(() => renewed(effect, claim))))
       throw failure('service_unavailable', { message: 'The claim of an effect was lost.' });

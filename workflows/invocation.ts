@@ -287,6 +287,7 @@ function openCalls(
       ...(tool?.runs === undefined ? {} : { place: `${call.toolId}#${count(call.toolId)}` }),
       calledKey,
       rounds: 0,
+      ...(tool?.remote?.asks ? { approval: 'needed' as const } : {}),
     };
   });
   invocation.phase = 'calls';

@@ -179,10 +179,10 @@ function noteFailure(call: ToolCall, error: unknown): void {
 async function callTool(placed: Placed): Promise<CallToolOutput> {
   const { work, invocation, call } = placed;
   if (call.unreached) return giveUp(placed, call.unreached);
+  const { resolution } = call;
   if (runsOf(invocation, call) !== undefined) return callAgent(placed);
   const tool = invocation.tools.find(({ toolId }) => toolId === call.toolId);
-  const resolution = call.resolution ?? askedFirst(call, tool?.remote?.asks === true);
-  // Only what is performed needs the agent; what is looked up or settled does not.
+  // Only what is performed needs the agent; what is only settled does not.
   const isPerformed = resolution === undefined || resolution.kind === 'perform';
   const remote = isPerformed ? tool?.remote : undefined;
   const name = nameOf(call);
@@ -214,11 +214,6 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
     if (mayStream(error)) await sealCall(placed, name);
     throw error;
   }
-}
-
-/** Nobody has been asked about it yet: a human is, unless an earlier attempt made the call. */
-function askedFirst({ approval }: ToolCall, asks: boolean): CallToolInput['resolution'] {
-  return asks && approval === undefined ? { kind: 'asking' } : undefined;
 }
 
 /** The agent whose run this call is. */

@@ -3,10 +3,24 @@ import { isToolChannel } from '../rules/deltas.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
-import type { LogRow } from '../ports/log.ts';
+import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
 import type { RunLog } from './deps.ts';
 import { header, text, type Parameter } from './parameters.ts';
+
+/**
+ * Whether a place after the end of an open log is of events that the database lost: the client gets them all. The head of a
+ * read that was shared with others may be older than what the client has.
+ */
+export async function isLost(
+  { log }: { readonly log: Pick<RunLog, 'head'> },
+  run: RunRef,
+  { head, asked }: { readonly head: Head; readonly asked: number },
+): Promise<boolean> {
+  if (head.closed || asked < head.nextSequence) return false;
+  const stored = await log.head(run);
+  return stored !== undefined && !stored.closed && asked >= stored.nextSequence;
+}
 
 export const STREAM_MODES = ['values', 'updates', 'messages', 'debug'] as const;
 export type StreamMode = (typeof STREAM_MODES)[number];

@@ -56,10 +56,10 @@ class Channel {
   readonly #waiters = new Waiters();
   readonly #rows = new LastAnswer<readonly LogRow[]>();
   readonly #tail = new LastAnswer<Awaited<ReturnType<LogStore['tail']>>>();
-  readonly #log: Pick<LogStore, 'read' | 'tail'>;
+  readonly #log: Pick<LogStore, 'read' | 'tail' | 'links'>;
   readonly run: RunRef;
 
-  constructor(log: Pick<LogStore, 'read' | 'tail'>, run: RunRef) {
+  constructor(log: Pick<LogStore, 'read' | 'tail' | 'links'>, run: RunRef) {
     this.#log = log;
     this.run = run;
   }
@@ -72,6 +72,13 @@ class Channel {
   read(after: number): Promise<readonly LogRow[]> {
     const key = `${this.version}:${after}`;
     return this.#rows.of(key, () => this.#log.read(this.run, { after, limit: READ_ROWS }));
+  }
+
+  /** Of the row at the position, as it is now; undefined: none stands there. */
+  async eventIdAt(position: number): Promise<string | undefined> {
+    if (position < 0) return undefined;
+    const [row] = await this.#log.links(this.run, { after: position - 1, limit: 1 });
+    return row?.sequence === position ? row.eventId : undefined;
   }
 
   /** Nothing comes behind the position any more. */
@@ -96,17 +103,13 @@ class Channel {
   }
 }
 
-/** Of the last row that a follower has; without an id it has not been read here. */
+/** Of the last row that a follower has: no more than its place, since each of many readers would keep what it says. */
 interface Place {
   readonly sequence: number;
+  /** Absent: nobody has looked yet which row stands there. */
   readonly eventId?: string;
-}
-
-const placeOf = (row: LogRow | undefined): Place | undefined =>
-  row && { sequence: row.sequence, eventId: row.eventId };
-
-function isSame({ sequence, eventId }: Place, row: LogRow | undefined): boolean {
-  return row?.sequence === sequence && (eventId === undefined || row.eventId === eventId);
+  /** It was read here. Where a follower only begins after it, what it says is not opened: it may be damaged. */
+  readonly isRead: boolean;
 }
 
 class RunFollowers implements Followers {
@@ -128,21 +131,22 @@ class RunFollowers implements Followers {
     const channel = this.#join(run);
     channel.followers += 1;
     try {
-      // No more of the last row than its place: each of many readers would keep what it says. Of the row after which one
-      // begins only where it stands is known; the first read shows which it is.
-      let seen: Place = { sequence: after };
+      let seen: Place = { sequence: after, isRead: false };
       while (!signal.aborted) {
         const { version } = channel;
-        const found = await channel.read(Math.max(-1, seen.sequence - 1));
-        const [first] = found;
-        const anchor = seen.sequence < 0 ? undefined : first;
-        if (seen.sequence >= 0 && !isSame(seen, anchor)) {
-          if (seen.eventId === undefined && (await channel.isOver(seen.sequence))) return;
-          await channel.begunAgain(seen.sequence);
+        const { sequence, isRead } = seen;
+        const found = await channel.read(isRead ? sequence - 1 : sequence);
+        // After the rows: whatever came in the place of others meanwhile is seen.
+        const eventId = isRead ? found[0]?.eventId : await channel.eventIdAt(sequence);
+        if (sequence >= 0 && (eventId === undefined || eventId !== (seen.eventId ?? eventId))) {
+          if (seen.eventId === undefined && (await channel.isOver(sequence))) return;
+          await channel.begunAgain(sequence);
         }
-        const rows = anchor ? found.slice(1) : found;
+        const rows = isRead ? found.slice(1) : found;
         const last = rows.at(-1);
-        seen = placeOf(last ?? anchor) ?? seen;
+        seen = last
+          ? { sequence: last.sequence, eventId: last.eventId, isRead: true }
+          : { ...seen, ...(eventId === undefined ? {} : { eventId }) };
         if (last) {
           yield rows;
           if (isTerminalEvent(last.type)) return;

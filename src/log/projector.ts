@@ -19,6 +19,8 @@ const LEASE_TTL_MS = 15_000;
 const LEASE_RENEW_MS = 5_000;
 /** Runs per page when every open run is caught up, how many of them at once, and the rest between such groups. */
 const OPEN_PAGE = 100;
+/** From the end of a pass after the database was away to the next one for that reason, in ms. */
+const LOST_PASS_PAUSE_MS = 60_000;
 const OPEN_CONCURRENCY = 4;
 const OPEN_PAUSE_MS = 40;
 /** While Temporal or the database is away: tries of one such group, and the rest after the first, doubled each time. */
@@ -75,6 +77,14 @@ class RunProjector implements Projector {
     () => this.#catchUpOpenRuns(),
     (of: 'all') => of,
   );
+  /** Each pass asks Temporal about every open run: a connection that breaks again and again has no more than one in this time. */
+  readonly #lostPasses = coalesce(
+    async (of: 'all') => {
+      await this.#passes(of);
+      await rest(LOST_PASS_PAUSE_MS, this.#signal);
+    },
+    (of) => of,
+  );
   #isStarted = false;
   #hintedAtMs = performance.now();
   readonly #unsubscribe: readonly (() => void)[];
@@ -91,7 +101,7 @@ class RunProjector implements Projector {
     this.#unsubscribe = [
       projection.onWatch((runId) => this.#hints.wanted(runId)),
       // A database that failed over may have lost what was projected last: its hints are done, and nobody gives them again.
-      log.onReconnect(() => this.#passAgain()),
+      log.onReconnect(() => this.#passAgain(this.#lostPasses)),
     ];
     this.#hints = createHintQueue({
       advance: (run, goal) => this.#advance(run, goal),
@@ -187,10 +197,10 @@ class RunProjector implements Projector {
     }
   }
 
-  /** All open runs, after those of a pass that is under way: one more, however often this is asked meanwhile. */
-  #passAgain(): void {
+  /** All open runs, after a pass that is under way: one more, however often this is asked meanwhile. */
+  #passAgain(passes = this.#passes): void {
     if (this.#isStarted && !this.#signal.aborted)
-      this.#inBackground('catching up open runs', () => this.#passes('all'));
+      this.#inBackground('catching up open runs', () => passes('all'));
   }
 
   async #catchUpOpenRuns(): Promise<void> {

@@ -75,7 +75,7 @@ function state(model: AtPageModel): string {
     ['Cost', model.cost],
     ['Result', model.outputs],
   ] as const;
-  return `<section class="at-state" id="at-state" aria-label="The run as it was at event ${sequence}"><p><span class="badge"><span aria-hidden="true">${mark}</span> ${text}</span> <span class="facts">event ${sequence}: <code>${escapeHtml(type)}</code> · ${renderMoment(timestampMs)}</span></p>${fault}${asked}${parts.map(([label, value]) => part(label, value)).join('')}</section>`;
+  return `<section class="at-state" id="at-state" aria-label="The run as it was at event ${sequence}"><p><span class="badge"><span aria-hidden="true">${mark}</span> ${escapeHtml(text)}</span> <span class="facts">event ${sequence}: <code>${escapeHtml(type)}</code> · ${renderMoment(timestampMs)}</span></p>${fault}${asked}${parts.map(([label, value]) => part(label, value)).join('')}</section>`;
 }
 
 function part(label: string, value: unknown): string {

@@ -131,7 +131,7 @@ function status(model: RunPageModel, timeline: Timeline): string {
   const error = snapshot.error
     ? `<p class="error"><b>${escapeHtml(snapshot.error.code)}</b> ${escapeHtml(snapshot.error.message)}</p>`
     : '';
-  return `${rehearsal(model)}<p><span class="badge"><span aria-hidden="true">${words.mark}</span> ${words.text}</span> <span class="facts">${facts.join(' · ')}</span></p>${error}`;
+  return `${rehearsal(model)}<p><span class="badge"><span aria-hidden="true">${words.mark}</span> ${escapeHtml(words.text)}</span> <span class="facts">${facts.join(' · ')}</span></p>${error}`;
 }
 
 /** Nobody takes it for a run that means it. */

@@ -50,7 +50,7 @@ export function withDefaultsShown(
 }
 
 /** Nodes whose outputs are their inputs, by name. */
-const ECHOES: ReadonlySet<string> = new Set(['core.identity', 'core.end']);
+const ECHOES: ReadonlySet<string> = new Set(['core.identity', 'core.end', 'core.setVariable']);
 
 /** Whether the value of an input comes from where it is masked: a variable, a channel, or the output of a node. */
 export function isSensitivePort(definition: WorkflowDefinition, port: PortValue): boolean {
@@ -66,7 +66,7 @@ export function isSensitivePort(definition: WorkflowDefinition, port: PortValue)
     if (at.type !== 'connection') return false;
     const { nodeId, outputKey }: { nodeId: string; outputKey: string } = at;
     const node: WorkflowNode | undefined = nodes.find(({ id }) => id === nodeId);
-    if (node?.outputSensitivity?.[outputKey] === true) return true;
+    if (node && isMarked(definition, node, outputKey)) return true;
     at = node && echoed(node, outputKey);
   }
   return false;
@@ -77,13 +77,24 @@ function echoed({ typeId, inputs }: WorkflowNode, outputKey: string): PortValue 
   return ECHOES.has(typeId) && Object.hasOwn(inputs, outputKey) ? inputs[outputKey] : undefined;
 }
 
+/** An output that is declared sensitive itself, or stands for what the node writes into a variable that is. */
+function isMarked(
+  { variables }: WorkflowDefinition,
+  node: WorkflowNode,
+  outputKey: string,
+): boolean {
+  if (node.outputSensitivity?.[outputKey] === true) return true;
+  const written = node.typeId === 'core.identity' ? outputKey : targetOf(node);
+  return variables.some(({ name, sensitive }) => sensitive === true && name === written);
+}
+
 /** Whether an output is masked: it is marked so, or the node only repeats what is. */
 export function isSensitiveOutput(
   definition: WorkflowDefinition,
   node: WorkflowNode,
   outputKey: string,
 ): boolean {
-  if (node.outputSensitivity?.[outputKey] === true) return true;
+  if (isMarked(definition, node, outputKey)) return true;
   const port = echoed(node, outputKey);
   return port !== undefined && isSensitivePort(definition, port);
 }

@@ -182,13 +182,13 @@ interface Told<Of> {
 async function toldBefore(
   deps: AcceptDeps,
   caller: Caller,
-  { run, once, claimed }: Told<Extract<Claimed, { kind: 'replay' | 'erased' }>>,
+  { once, claimed }: Told<Extract<Claimed, { kind: 'replay' | 'erased' }>>,
 ): Promise<Once<AcceptedRun>> {
   if (claimed.kind === 'replay') return { replayed: true, kept: claimed.response };
   if (claimed.runId === undefined || !once) throw new HostError('subject_erased');
   const row = await earlierRow(deps, caller, claimed.runId);
   // What it asks now was not compared: nothing of that is warned of.
-  const accepted = await acceptedRun(deps, { row, run: { ...run, configurable: {} } });
+  const accepted = await acceptedRun(deps, { row, run: { inputs: {}, configurable: {} } });
   return { replayed: true, kept: once.telling.told(accepted) };
 }
 

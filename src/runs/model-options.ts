@@ -3,9 +3,9 @@
 import { invalid } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
 import { aiOption } from '../rules/model-choice.ts';
-import { invokesAgent } from '../rules/orchestrator.ts';
+import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
 import type { ModelOption, Models } from '../ports/models.ts';
-import type { WorkflowDefinition } from '../../schemas/types.generated.ts';
+import type { WorkflowDefinition, WorkflowNode } from '../../schemas/types.generated.ts';
 
 type Providers = Pick<Models, 'providers' | 'untaken'>;
 
@@ -39,6 +39,11 @@ export interface OptionsAsked {
   readonly keepsModels?: boolean;
 }
 
+/** Whether a model is asked for the node: it is not disabled, and no plan of a test stands in its place. */
+function asksModel(node: WorkflowNode, definition: WorkflowDefinition): boolean {
+  return invokesAgent(node) && node.disabled !== true && !isMocked(node, definition);
+}
+
 /**
  * Throws validation_error for an option that no model takes which the run's own agents can get. What is not asked for
  * here, as an option of a parent or of a fork's source, is left out of the calls, and fails no run.
@@ -47,7 +52,7 @@ export function requireTaken(
   models: Providers,
   { asked, configurable, definition, keepsModels = false }: OptionsAsked,
 ): void {
-  if (!definition.nodes.some(invokesAgent)) return;
+  if (!definition.nodes.some((node) => asksModel(node, definition))) return;
   const { provider, options } = untakenIn(configurable, models);
   const isNamed = aiOption(configurable, 'provider') !== undefined;
   const byNone = keepsModels && !isNamed ? untakenByAll(models) : undefined;

@@ -115,21 +115,6 @@ describe("the operator's policy holds at the call, too (seed 004 §4.3.1)", () =
   });
 
   // [I120]
-  test('what is known is looked up before somebody is asked, and nothing is performed for that', async () => {
-    let calls = 0;
-    const tool = remoteTool(async () => ({ paid: ++calls }), {}, { approval: 'ask' });
-    const rig = await createRig(stores, { remote: [tool] });
-    const lookUp = async () => {
-      const asking = input(rig, { resolution: { kind: 'asking' } });
-      return (await runActivity(rig, 'callTool', { input: asking })).output;
-    };
-    expect(await lookUp()).toMatchObject({ kind: 'needs-approval' });
-    await runActivity(rig, 'callTool', { input: input(rig, { approvedBy: 'me' }) });
-    expect(await lookUp()).toMatchObject({ kind: 'returned', status: 'ok' });
-    expect(calls).toBe(1);
-  });
-
-  // [I120]
   test('a no to a call that was made meanwhile is returned as both', async () => {
     const tool = remoteTool(async () => ({ paid: true }), {}, { approval: 'ask' });
     const rig = await createRig(stores, { remote: [tool] });

@@ -387,6 +387,10 @@ describe.each(await databaseTwins())('one row on %s', (name, database) => {
        VALUES ($1, 'a', 'a/good', $2), ($1, 'a', 'a/bad', '{'), ($1, 'a', 'a/odd', '{"toolId":"a/odd"}')`,
       [tenant, JSON.stringify(agentTool('a', 'good'))],
     );
+    await db.query(
+      `INSERT INTO agent_tools (tenant_id, agent_id, tool_id, tool) VALUES ($1, 'a', 'a/free', $2)`,
+      [tenant, JSON.stringify(agentTool('a', 'free', { approval: 'never' as 'none' }))],
+    );
     expect(await stores.agents.tools(tenant)).toEqual([agentTool('a', 'good')]);
     const good = agentInstance({ tenant, agentId: 'b', status: 'newer' as 'connected' });
     await stores.agents.saveInstance(good, LONG_MS);

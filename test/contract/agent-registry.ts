@@ -71,7 +71,7 @@ function toolCases(registry: GivenRegistry): void {
     const echo = agentTool(agentId, 'echo', {
       description: 'ü"\\\u0000\ud800',
       outputSchema: { type: 'object', z: 1, a: [null] },
-      approval: { url: "' OR '1'='1" } as unknown as AgentTool['approval'],
+      capabilities: ["' OR '1'='1"],
     });
     await registry().saveTools(tenant, agentId, [agentTool(agentId, 'old'), echo]);
     expect(await registry().tools(tenant)).toEqual([echo, agentTool(agentId, 'old')]);

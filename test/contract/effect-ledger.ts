@@ -170,7 +170,7 @@ export function effectLedgerContract(stores: GivenStores): void {
       expect(claim).toMatchObject({ kind: expected, ...outcome });
     });
 
-    it('architecture §6 what the ledger knows stands, and a closed run inherits nothing', async () => {
+    it('architecture §6 what the ledger knows stands; a run that has ended inherits for its family, one that nobody knows nothing', async () => {
       const identity = identityOf(await startedRun(stores()));
       await given(stores(), identity, 'in-doubt');
       const done = { identity, attempt: 0, state: 'done', outcomeHash: 'sha256:other' } as const;
@@ -182,7 +182,10 @@ export function effectLedgerContract(stores: GivenStores): void {
         batchAfter(head, [entry(closed, 'terminal')], { status: 'cancelled', closed: true }),
       );
       await ledger().inherit([{ ...done, identity: identityOf(closed) }]);
-      expect(await ledger().ofRun(refTo(closed))).toEqual([]);
+      expect(await ledger().ofRun(refTo(closed))).toMatchObject([{ state: 'done' }]);
+      const unknown = newId('run');
+      await ledger().inherit([{ ...done, identity: identityOf(unknown) }]);
+      expect(await ledger().ofRun(refTo(unknown))).toEqual([]);
     });
 
     it('architecture §5 a lost epoch neither renews nor settles; the one who holds it does, and may say so twice', async () => {

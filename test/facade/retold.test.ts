@@ -2,8 +2,9 @@
 // have meant another event gets all from there on. [I118]
 import { describe, expect, it } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
+import type { Head } from '../../src/ports/log.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
-import { resumePoint } from '../../src/facade/event-query.ts';
+import { isLost, resumePoint } from '../../src/facade/event-query.ts';
 import { runRow } from '../support/log-parts.ts';
 
 const KNOWN = 'evt-000000000000000000000000007';
@@ -31,5 +32,17 @@ describe('stream-modes.md: a stream goes on', () => {
   it('after an event that is not there it is refused; where it may have been lost it begins where the log was made again', async () => {
     await expect(resumePoint(UNKNOWN, whole, log)).rejects.toThrow(HostError);
     expect(await resumePoint(UNKNOWN, retold, log)).toBe(4);
+  });
+
+  it.each([
+    [true, 'after the end of an open log', 10, 10],
+    [false, 'after the end of a head that is older than what the client has', 10, 16],
+    [false, 'before the end', 16, 16],
+  ])('%s: all of it again, %s', async (expected, _where, read, stored) => {
+    const headAt = (nextSequence: number) => ({ nextSequence, closed: false }) as Head;
+    const stands = { log: { head: async () => headAt(stored) } };
+    expect(await isLost(stands, whole, { head: headAt(read), asked: 15 })).toBe(expected);
+    const closed = { ...headAt(read), closed: true };
+    expect(await isLost(stands, whole, { head: closed, asked: 15 })).toBe(false);
   });
 });

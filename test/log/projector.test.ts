@@ -408,6 +408,30 @@ describe('architecture §3.3: followers', () => {
     await expect(next).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 
+  it('go on after an entry that cannot be read, and from the first one while nothing else was there yet', async () => {
+    history.add(segment, threeTasks(), 5);
+    await log.catchUp(runRef(runId));
+    const damaged: Stores = {
+      ...stores,
+      log: {
+        ...stores.log,
+        read: async (id, query) => {
+          if (query.after < 1) throw new HostError('history_undecodable');
+          return stores.log.read(id, query);
+        },
+      },
+    };
+    const one = createLog({ stores: damaged, history, logger: silentLogger, processId: 'c' });
+    const pages = one.follow(runRef(runId), { after: 1, signal: live() });
+    const next = pages[Symbol.asyncIterator]().next();
+    await takes(200);
+    history.show(segment, 8);
+    await log.catchUp(runRef(runId));
+    const { value } = (await next) as { value: readonly LogRow[] };
+    expect(value[0]).toMatchObject({ sequence: 2 });
+    one.close();
+  });
+
   it('end where the log is shorter than what they have', async () => {
     history.add(segment, threeTasks(), 5);
     await log.catchUp(runRef(runId));

@@ -141,29 +141,11 @@ export const OF_EFFECTS: readonly Row[] = [
   [
     120,
     [
-      'workflows/tool-calls.ts',
-      'return asks && approval === undefined ?',
-      'return !asks && !approval ?',
-    ],
-    ['test/workflows/agent-queue.test.ts', 'earlier attempt made'],
-  ],
-  [
-    120,
-    [
       'activities/perform-effect.ts',
       "if (known?.kind === 'done' && word.isRefusal)",
       "if (known?.kind === 'done' && !word.isRefusal)",
     ],
     ['test/activities/agent-tool.test.ts', 'made meanwhile'],
-  ],
-  [
-    120,
-    [
-      'activities/call-tool.ts',
-      "if (resolution?.kind === 'asking') return refuse(",
-      "if (resolution?.kind === 'asking' && false) return refuse(",
-    ],
-    ['test/activities/agent-tool.test.ts', 'looked up before'],
   ],
   [
     103,

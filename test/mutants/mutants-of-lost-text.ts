@@ -65,7 +65,7 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    ['src/log/projector.ts', 'log.onReconnect(() => this.#passAgain()),', ''],
+    ['src/log/projector.ts', 'log.onReconnect(() => this.#passAgain(this.#lostPasses)),', ''],
     ['test/log/projector.test.ts', 'in the seconds that a failover lost'],
   ],
   [
@@ -113,17 +113,17 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    ['src/log/followers.ts', 'await channel.begunAgain(seen.sequence);', ''],
+    ['src/log/followers.ts', 'await channel.begunAgain(sequence);', ''],
     ['test/log/projector.test.ts', 'has another row there: they begin again'],
   ],
   [
     118,
-    ['src/log/followers.ts', 'eventId === undefined || row.eventId === eventId', 'true'],
+    ['src/log/followers.ts', '|| eventId !== (seen.eventId ?? eventId)', ''],
     ['test/log/projector.test.ts', 'has another row there: they begin again'],
   ],
   [
     118,
-    ['src/log/followers.ts', '= placeOf(last ?? anchor) ?? seen;', '= placeOf(last) ?? seen;'],
+    ['src/log/followers.ts', '...(eventId === undefined ? {} : { eventId })', ''],
     ['test/log/projector.test.ts', 'though they have read nothing yet'],
   ],
   [

@@ -244,7 +244,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   ],
   [
     34,
-    [EFFECT, 'heldAt.agoMs() >= LEASE_RENEWAL_MS;', 'false;'],
+    [EFFECT, 'heldAt.agoMs() >= mostMs;', 'false;'],
     [OF_OUTAGES, 'looks whether that is still its own'],
   ],
   [

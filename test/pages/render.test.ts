@@ -108,6 +108,12 @@ describe('what the page shows', () => {
       `class="status ${status}"`,
     );
   });
+  it('a status that this build does not know, as text', () => {
+    const status = '<i>odd</i>' as (typeof RUN_STATUSES)[number];
+    const html = renderRunPage({ ...model, snapshot: { ...model.snapshot, status } });
+    expect(html).toContain('&lt;i&gt;odd');
+    expect(html).not.toContain('<i>odd');
+  });
   it('the deadline, absolute and relative, and what follows a yes', () => {
     const html = renderRunPage({ ...model, definition: refundDesk });
     expect(html).toContain(`datetime="${new Date(question.deadlineMs ?? 0).toISOString()}"`);

@@ -79,6 +79,33 @@ async function untilErased(
   }
 }
 
+// [I97]
+it('keys that do not open delay no batch of others, and each is named', async () => {
+  const lost = (keyId: string) => ({ keyId, error: new HostError('history_undecodable') });
+  let batches = 0;
+  const rewrap = async () => ({
+    ...{
+      count: batches++ % 2,
+      failed: [lost(`key-${batches % 3}`), lost('host-secret receipts')],
+    },
+  });
+  let rounds = 0;
+  const unfinished = async () => (rounds++, []);
+  const stores = {
+    subjects: { rewrap, unfinished, isAvailable: true },
+    ping: async () => undefined,
+  } as unknown as Stores;
+  const warned: unknown[] = [];
+  const warn = (...told: unknown[]) => void warned.push(told);
+  const keeper = keeperOn(stores, { roundMs: 1, logger: { ...quietLogger, warn } });
+  keeper.start();
+  await expect.poll(() => batches, { timeout: patient(10_000) }).toBeGreaterThan(9);
+  await keeper.stop();
+  expect(batches).toBe(rounds);
+  const keyIds = warned.map((line) => (line as [string, { keyId: string }])[1].keyId);
+  expect(keyIds.toSorted()).toEqual(['host-secret receipts', 'key-0', 'key-1', 'key-2']);
+});
+
 describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) => {
   async function opened() {
     const database = await databaseOptions();
@@ -86,35 +113,6 @@ describe.each(DATABASES)('erasures under way on %s', (_name, databaseOptions) =>
     const given = { database, logger: quietLogger, masterKeys: [KEY], keyHeldMs: KEY_HELD_MS };
     return { db, given, stores: await storesOn({ db, close }, given) };
   }
-
-  // [I97]
-  it('keys that do not open delay no batch of others, and each is named', async () => {
-    const { stores } = await opened();
-    const lost = (keyId: string) => ({ keyId, error: new HostError('history_undecodable') });
-    let batches = 0;
-    const rewrap = async () => ({
-      ...{
-        count: batches++ % 2,
-        failed: [lost(`key-${batches % 3}`), lost('host-secret receipts')],
-      },
-    });
-    const subjects = { ...stores.subjects, rewrap, unfinished: async () => [] };
-    const warned: unknown[] = [];
-    const warn = (...told: unknown[]) => void warned.push(told);
-    const keeper = keeperOn(
-      { ...stores, subjects },
-      { roundMs: 1, logger: { ...quietLogger, warn } },
-    );
-    let rounds = 0;
-    subjects.unfinished = async () => (rounds++, []);
-    keeper.start();
-    await expect.poll(() => batches, { timeout: patient(10_000) }).toBeGreaterThan(9);
-    await keeper.stop();
-    expect(batches).toBe(rounds);
-    const keyIds = warned.map((line) => (line as [string, { keyId: string }])[1].keyId);
-    expect(keyIds.toSorted()).toEqual(['host-secret receipts', 'key-0', 'key-1', 'key-2']);
-    await stores.close();
-  });
 
   it('one is done behind any number of others whose runs do not end', async () => {
     const { stores } = await opened();

@@ -289,6 +289,18 @@ describe('what is approved is what was seen', () => {
     [false, 'a sensitive channel', variable('heard')],
     [false, 'an output that is marked', output('y'), { outputSensitivity: { y: true } }],
     [false, 'an output that repeats a sensitive variable', output('x')],
+    [
+      false,
+      'what a node writes into a sensitive variable',
+      output('value'),
+      { typeId: 'core.setVariable', config: { variableName: 'pin', value: 'x' }, inputs: {} },
+    ],
+    [
+      false,
+      'an output by which a sensitive variable is set',
+      output('pin'),
+      { inputs: { pin: { type: 'static', value: 'x' } } },
+    ],
     [true, 'an output of the same name that repeats nothing', output('x'), { typeId: 'core.noop' }],
     [
       true,

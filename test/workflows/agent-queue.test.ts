@@ -80,16 +80,11 @@ function scene(remote: Remote = {}) {
     callTool: async (input: CallToolInput) => {
       const { taskQueue, attempt } = Context.current().info;
       calls.push({ ...input, queue: taskQueue, try: attempt });
-      const isAsking = input.resolution?.kind === 'asking';
-      const output =
-        (await onCall(input, attempt)) ??
-        (isAsking
-          ? { kind: 'needs-approval', reason: 'it is asked about' }
-          : {
-              kind: 'returned',
-              status: 'ok',
-              resultHash: `h:${input.resolution?.kind ?? 'performed'}`,
-            });
+      const output = (await onCall(input, attempt)) ?? {
+        kind: 'returned',
+        status: 'ok',
+        resultHash: `h:${input.resolution?.kind ?? 'performed'}`,
+      };
       return { output, events: [] };
     },
     sealBlock: async (input: SealBlockInput) => {
@@ -290,29 +285,10 @@ describe("the operator's policy asks a human about a call (seed 004 §4.2.1 side
         artifactData: { toolId: `${agentId}/act`, arguments: { n: 1 } },
       },
     });
-    const performed = calls.filter(({ resolution }) => resolution === undefined);
-    expect(performed.map(({ approvedBy, queue: by }) => ({ approvedBy, by }))).toEqual(
-      Array(2).fill({ approvedBy: 'human:tester', by: queue }),
-    );
-    // Before somebody is asked, nothing needs the agent.
-    const lookedUp = calls.filter((call) => !performed.includes(call));
-    expect(lookedUp.map(({ resolution }) => resolution)).toEqual(Array(2).fill({ kind: 'asking' }));
-    expect(lookedUp.some((call) => call.queue === queue)).toBe(false);
-  });
-
-  // [I120]
-  it('a call that an earlier attempt made is not asked about again: what it came to is known', async () => {
-    const { calls, queue, activities, input, infers, onCall } = scene({ asks: true });
-    onCall(async ({ resolution }) =>
-      resolution?.kind === 'asking'
-        ? { kind: 'returned', status: 'ok', resultHash: 'h:before' }
-        : undefined,
-    );
-    const run = await runBothWays({ input, activities });
-    expect(run.status).toBe('completed');
-    expect(payloadsOf(run, 'interrupt.requested')).toEqual([]);
-    expect(infers[0]).toMatchObject({ resultHash: 'h:before' });
-    expect(calls.some((call) => call.queue === queue)).toBe(false);
+    expect(calls.map(({ approvedBy, resolution }) => ({ approvedBy, resolution }))).toEqual([
+      { approvedBy: 'human:tester', resolution: undefined },
+      { approvedBy: 'human:tester', resolution: undefined },
+    ]);
   });
 
   it('reject: nothing is performed, the model is told', async () => {

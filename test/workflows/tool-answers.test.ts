@@ -90,7 +90,7 @@ const CASES: readonly (readonly [Asked, JsonObject, Word])[] = [
   [
     APPROVAL,
     { action: 'reject', reason: 'Too much.' },
-    { resolution: { kind: 'skip', reason: 'Too much.' } },
+    { resolution: { kind: 'skip', reason: 'Too much.', isRefusal: true } },
   ],
 ];
 

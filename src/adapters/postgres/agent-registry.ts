@@ -11,6 +11,7 @@ import {
   listOf,
   members,
   optional,
+  type Form,
 } from '../../rules/forms.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import { toldOr } from '../../rules/unreadable.ts';
@@ -51,11 +52,14 @@ interface AuditRow {
 
 const isObject = members({});
 
+/** One that is damaged would have a call made that a human is to be asked about. */
+const isApproval: Form = (value) => value === 'none' || value === 'ask' || value === 'deny';
+
 const isTool = members<AgentTool>({
   ...{ toolId: isText, agentId: isText, name: isText, description: isText },
   ...{ inputSchema: isObject, outputSchema: optional(isObject) },
   ...{ capabilities: listOf(isText), tags: listOf(isText) },
-  ...{ sideEffects: isFlag, requiresDirective: isFlag },
+  ...{ sideEffects: isFlag, requiresDirective: isFlag, approval: isApproval },
   ...{ timeoutMs: isAmount, waitMs: isAmount, maxInputBytes: isAmount, maxOutputBytes: isAmount },
 });
 

@@ -179,7 +179,8 @@ async function stateOf(
 }
 
 async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
-  if ((await stateOf(tx, former.identity)) !== 'open') return;
+  // Also of a run that has ended meanwhile: its series goes on in its family.
+  if ((await stateOf(tx, former.identity)) === 'none') return;
   const inherited = { idempotent: false, isAsked: true, isForeign: true, epoch: INHERITED_EPOCH };
   await insert(tx, { ...former, ...inherited, leaseMs: 0 });
 }

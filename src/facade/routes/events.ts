@@ -4,7 +4,7 @@ import type { LogRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import { rowsShown, type ShownRows } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { MAX_BUFFER_MS, RESUME_AFTER, resumePoint, STREAM_MODE } from '../event-query.ts';
+import { isLost, MAX_BUFFER_MS, RESUME_AFTER, resumePoint, STREAM_MODE } from '../event-query.ts';
 import { integer } from '../parameters.ts';
 import {
   shape,
@@ -68,8 +68,7 @@ async function answerEvents(
     return;
   }
   if (stream.signal.aborted) return;
-  // A place after the end of an open log is of events that the database lost: the client gets them all.
-  const after = !head.closed && asked >= head.nextSequence ? -1 : asked;
+  const after = (await isLost(deps, row, { head, asked })) ? -1 : asked;
   const nothingLeft = head.closed && after >= head.nextSequence - 1;
   try {
     response.status(200).set(EVENT_STREAM);

@@ -151,9 +151,6 @@ function called(
 ): ActivityEnd {
   if (draws.chance(0.03)) return failed('internal_error');
   if (draws.chance(0.02)) return { kind: 'timed-out' };
-  // An earlier attempt may have made it.
-  if (resolution?.kind === 'asking' && draws.chance(0.8))
-    return done<CallToolOutput>({ kind: 'needs-approval', reason: 'the policy asks' });
   const isSettled = resolution !== undefined && resolution.kind !== 'perform';
   if (calledKey !== undefined && !isSettled && draws.chance(0.08))
     return done<CallToolOutput>({
