@@ -147,11 +147,7 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     119,
-    [
-      'src/adapters/postgres/agent-registry.ts',
-      'if (await stands(db, { tenant, agentId }, version)) return;',
-      'if (version === 0) return;',
-    ],
+    ['src/adapters/postgres/agent-registry.ts', 'AND version >= $3', 'AND version = $3'],
     [OF_STORES, `${PGLITE}one that was replaced is not`],
   ],
   [
