@@ -191,7 +191,8 @@ export interface RunState {
   overlay?: Omit<Overlay, 'answer'>;
   /** Model by model class: stable within a run (RFC 0077 §B step 1). */
   models: Record<string, { provider: string; model: string }>;
-  outputs: JsonObject;
+  /** Nodes whose outputs are the run's, in the order in which they completed last. Absent before the first. */
+  lastNodes?: readonly string[];
   /** Outcomes of messages, by update id: a repeat after continue-as-new gets the same answer. */
   outcomes: { updateId: string; atMs: number; outcome: MessageOutcome }[];
   /** Attempts that pauses cut: an operator's word spends no execution. */
@@ -229,7 +230,6 @@ export function newRunState(
     loops: {},
     pendingLoops: [],
     models: {},
-    outputs: {},
     outcomes: [],
     open: [],
     causes: [],

@@ -31,7 +31,7 @@ import { clockOf, rehearsed, runClock, stateClock } from './rehearsal.ts';
 import { durationError, startFrames } from './schedule.ts';
 import { endSegment, wantsNewSegment } from './segments.ts';
 import { RUN_CLOCK, runDeadline, runKey, type Steps } from './steps.ts';
-import { heldBytesOf, shownVariables } from './values.ts';
+import { heldBytesOf, runOutputs, shownVariables } from './values.ts';
 
 export async function runWorkflow(input: RunInput): Promise<void> {
   openJournal(input.tenant);
@@ -199,7 +199,7 @@ function terminalEvent(
 ): EventOf<'run.completed' | 'run.failed' | 'run.cancelled'> {
   switch (ending.kind) {
     case 'completed':
-      return { type: 'run.completed', payload: { outputs: run.state.outputs } };
+      return { type: 'run.completed', payload: { outputs: runOutputs(run) } };
     case 'failed': {
       const { code, message, details } = ending.error;
       const error = { code, message, ...(details ? { details } : {}) };

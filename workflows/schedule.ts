@@ -3,7 +3,7 @@
 // rest: visits of one node never overlap.
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { emissionKey } from '../src/rules/ids.ts';
-import { jsonBytes, type JsonObject } from '../src/rules/json.ts';
+import { jsonBytes } from '../src/rules/json.ts';
 import { RUN_OUTPUTS_BYTES } from '../src/rules/limits.ts';
 import {
   edgeDecision,
@@ -22,7 +22,7 @@ import { newFrame, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf, unlessFault } from './failures.ts';
 import { passOver, takeOver } from './handoff.ts';
-import { dropOutputs, readable } from './values.ts';
+import { dropOutputs, readable, runOutputs } from './values.ts';
 import { beginAnew, visitNode, type VisitEnd } from './visit.ts';
 
 function decidedIn(run: Run): Decided {
@@ -53,8 +53,8 @@ export function leaveFrames(run: Run): void {
 }
 
 /** An orchestrator's last word: the run is complete, whatever else of it is under way (RFC 0006). */
-function terminate(run: Run, nodeId: string, outputs: JsonObject): void {
-  if (!giveOutputs(run, nodeId, outputs)) return;
+function terminate(run: Run, nodeId: string): void {
+  if (!giveOutputs(run, nodeId)) return;
   endRun(run, { kind: 'completed' });
   run.scope.cancel();
 }
@@ -119,7 +119,7 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
   if (run.ending) return;
   inTheWakeOf(endKey(frame, end), () => {
     if (run.state.orchestrator?.isTerminated && end.kind === 'completed')
-      return terminate(run, frame.nodeId, end.outputs);
+      return terminate(run, frame.nodeId);
     decideEdges(run, frame, end);
     startLoops(run);
     endAtRest(run);
@@ -147,21 +147,19 @@ function decideEdges(run: Run, frame: Frame, end: VisitEnd): void {
     return endRun(run, { kind: 'failed', error: end.error, failedNodeId: nodeId });
   }
   if (end.kind === 'completed') {
-    if (out.length === 0 && !giveOutputs(run, nodeId, end.outputs)) return;
+    if (out.length === 0 && !giveOutputs(run, nodeId)) return;
     for (const edge of run.graph.backOut.get(nodeId) ?? [])
       if (takeBackEdge(run, edge, end)) passOver(run, edge, frame);
   }
   for (const edge of out) consider(run, edge.targetNodeId);
 }
 
-/** What a last node gave is output of the run; together they are bounded, or the run fails. */
-function giveOutputs(run: Run, nodeId: string, given: JsonObject): boolean {
-  const outputs = { ...run.state.outputs, ...given };
-  const bytes = jsonBytes(outputs);
-  if (bytes <= RUN_OUTPUTS_BYTES) {
-    run.state.outputs = outputs;
-    return true;
-  }
+/** The outputs of a last node are outputs of the run; together they are bounded, or the run fails. */
+function giveOutputs(run: Run, nodeId: string): boolean {
+  const earlier = (run.state.lastNodes ?? []).filter((other) => other !== nodeId);
+  run.state.lastNodes = [...earlier, nodeId];
+  const bytes = jsonBytes(runOutputs(run));
+  if (bytes <= RUN_OUTPUTS_BYTES) return true;
   const message = `The outputs of the run are larger than ${RUN_OUTPUTS_BYTES} bytes.`;
   const error = { code: 'payload_too_large', message, details: { bytes } };
   endRun(run, { kind: 'failed', error, failedNodeId: nodeId });

@@ -154,12 +154,29 @@ export function shownVariables(definition: WorkflowDefinition, variables: JsonOb
 }
 
 /** Outputs as `node.completed` may show them: what is marked in outputSensitivity, or comes masked from elsewhere, is masked. */
-export function shownOutputs({ run, node }: Visit, outputs: JsonObject): JsonObject {
+export function shownOutputs(
+  { run, node }: Pick<Visit, 'run' | 'node'>,
+  outputs: JsonObject,
+): JsonObject {
   const { definition } = run.input;
   return Object.fromEntries(
     Object.entries(outputs).map(([port, value]) => [
       port,
       isSensitiveOutput(definition, node, port) ? MASK : value,
     ]),
+  );
+}
+
+/**
+ * Outputs as `run.completed` may show them: what each last node gave in its last visit, nothing if it was skipped since. Of
+ * two outputs with one name the later stands.
+ */
+export function runOutputs(run: Run): JsonObject {
+  const { lastNodes = [], nodes } = run.state;
+  return Object.fromEntries(
+    lastNodes.flatMap((nodeId) => {
+      const node = run.nodes.get(nodeId);
+      return node ? Object.entries(shownOutputs({ run, node }, nodes[nodeId]?.outputs ?? {})) : [];
+    }),
   );
 }

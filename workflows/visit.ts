@@ -173,20 +173,36 @@ async function outcomeOf(visit: Visit): Promise<NodeOutcome> {
     const outcome = await (visit.frame.deadlineMs === undefined
       ? kindOf(visit.node)(visit)
       : attempt(visit, visit.frame.deadlineMs));
-    if (outcome.kind === 'completed') {
-      const { outputs } = nodeState(visit.run, visit.frame.nodeId);
-      hold(visit.run, outputs, bounded(outcome.outputs, 'the outputs of the node'));
-    }
+    if (outcome.kind === 'completed') bounded(outcome.outputs, 'the outputs of the node');
     return outcome;
   } catch (error) {
     if (isCancellation(error)) throw new CancelledFailure('the node was cancelled');
-    const failure = failureOf(error);
-    if (!failure) throw error;
-    const { code, message, details } = failure;
-    return {
-      kind: 'failed',
-      error: { code, message, ...(isJsonObject(details) ? { details } : {}) },
-    };
+    return failedWith(error);
+  }
+}
+
+/** Throws what is a bug of our own. */
+function failedWith(error: unknown): NodeOutcome {
+  const failure = failureOf(error);
+  if (!failure) throw error;
+  const { code, message, details } = failure;
+  return {
+    kind: 'failed',
+    error: { code, message, ...(isJsonObject(details) ? { details } : {}) },
+  };
+}
+
+/**
+ * Counts the outputs among the values of the run, or fails the attempt. It is called directly before they are stored: an
+ * attempt that a pause cuts while it waits for that counts nothing.
+ */
+function counted({ run, frame }: Visit, outcome: NodeOutcome): NodeOutcome {
+  if (outcome.kind !== 'completed') return outcome;
+  try {
+    hold(run, nodeState(run, frame.nodeId).outputs, outcome.outputs);
+    return outcome;
+  } catch (error) {
+    return failedWith(error);
   }
 }
 
@@ -299,8 +315,9 @@ export async function visitNode(run: Run, frame: Frame): Promise<VisitEnd | unde
     // Without a function of their own: where there is nothing to wait for, not even a promise stands between.
     for (let wait = beforeStart(visit); wait; wait = beforeStart(visit)) await wait;
     if (run.ending || !start(visit)) return undefined;
-    const outcome = await outcomeOf(visit);
+    const found = await outcomeOf(visit);
     for (let wait = beforeEnd(visit); wait; wait = beforeEnd(visit)) await wait;
+    const outcome = counted(visit, found);
     if (outcome.kind === 'completed') {
       complete(visit, outcome.outputs);
       return outcome;

@@ -5,6 +5,7 @@ const ACTIONS = 'src/rules/gate-actions.ts';
 const ROUTING = 'src/rules/routing.ts';
 const APPROVALS = 'workflows/approvals.ts';
 const OF_APPROVALS = 'test/workflows/approvals.test.ts';
+const OF_OUTPUTS = 'test/workflows/outputs.test.ts';
 const OF_RUNS = 'test/workflows/follows.test.ts';
 const OF_GATES = 'test/wire/gate-faults.test.ts';
 const OF_LOADING = 'test/wire/load-definition.test.ts';
@@ -114,6 +115,24 @@ export const OF_EFFECTS: readonly Row[] = [
       '  if (!error) dropOutputs(run, frame.nodeId);',
     ],
     [OF_APPROVALS, 'a no takes the place of a yes'],
+  ],
+  [
+    94,
+    [
+      'workflows/schedule.ts',
+      '  dropOutputs(run, nodeId);',
+      '  if (!reason) dropOutputs(run, nodeId);',
+    ],
+    [OF_OUTPUTS, 'what each last node gave'],
+  ],
+  [
+    66,
+    [
+      'workflows/values.ts',
+      'shownOutputs({ run, node }, nodes[nodeId]?.outputs ?? {})',
+      'nodes[nodeId]?.outputs ?? {}',
+    ],
+    [OF_OUTPUTS, 'what a last node marks'],
   ],
   [
     94,

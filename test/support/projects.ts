@@ -34,6 +34,7 @@ const PURE = [
   'workflows/child-bounds.test.ts',
   'workflows/comparison.test.ts',
   'workflows/equal-calls.test.ts',
+  'workflows/held-values.test.ts',
   'workflows/journal.test.ts',
   'workflows/segments.test.ts',
   'adapters/closed-runs.test.ts',
