@@ -60,7 +60,7 @@ export function createCohortMembers(withoutVerdicts: CohortMemberDeps): CohortMe
       } catch (error) {
         const code = codeOf(error);
         if (code === undefined || ERRORS[code].retryable) throw error;
-        await giveUp(deps, name, { code, message: ERRORS[code].message });
+        await giveUp(deps, name, { code, message: wordsOf(code, error) });
         return 'ended';
       }
     },
@@ -178,14 +178,18 @@ async function makeFork(deps: CohortMemberDeps, at: At): Promise<boolean> {
 
 /** What this host cannot fork it cannot compare. */
 function unmade(code: ErrorCode, error: unknown): Parameters<CohortStore['settleUnmade']>[1] {
+  const report = { error: { code, message: wordsOf(code, error) } };
+  if (LACKS_SOURCE.has(code)) return { outcome: 'source-missing', report };
+  return { outcome: code === 'capability_not_provided' ? 'not-compared' : 'failed', report };
+}
+
+/** With what of this member was refused: others of its cohort may be accepted. */
+function wordsOf(code: ErrorCode, error: unknown): string {
   const { message } = ERRORS[code];
-  if (LACKS_SOURCE.has(code))
-    return { outcome: 'source-missing', report: { error: { code, message } } };
-  if (code !== 'capability_not_provided')
-    return { outcome: 'failed', report: { error: { code, message } } };
-  const { capability } = (error as HostError).details ?? {};
-  const lacking = typeof capability === 'string' ? `${message} (${capability})` : message;
-  return { outcome: 'not-compared', report: { error: { code, message: lacking } } };
+  const { capability, field, reason } = (error as HostError).details ?? {};
+  if (typeof capability === 'string') return `${message} (${capability})`;
+  if (typeof field !== 'string' || typeof reason !== 'string') return message;
+  return `${message} (${field} ${reason})`;
 }
 
 async function forkMember(

@@ -1,6 +1,6 @@
-// Which past runs a cohort picks (architecture §6), and whether its change can be made at all: asked of the first of them
-// before anything is forked.
-import { HostError, invalid } from '../rules/errors.ts';
+// Which past runs a cohort picks (architecture §6), and whether its change can be made at all, in any of them: asked before
+// anything is forked.
+import { codeOf, ERRORS, HostError, invalid } from '../rules/errors.ts';
 import {
   DEFAULT_COHORT_MEMBERS,
   DEFAULT_COHORT_PARALLEL,
@@ -105,9 +105,8 @@ export async function pickedRuns(
   } while (cursor !== undefined && picked.length < last && looked < MAX_LOOKED_AT);
   const leftOut = leftOutBy(unreadable, picked.length < last ? undefined : picked.at(-1));
   if (leftOut) deps.logger.warn('runs that cannot be read are in no cohort', { ...leftOut });
-  const [first] = picked;
-  if (!first) throw noneLike(request, looked, unreadable.length);
-  await checkChange(deps, caller, { change, first });
+  if (picked.length === 0) throw noneLike(request, looked, unreadable.length);
+  await checkChange(deps, caller, { change, picked });
   return { runIds: picked.map(({ runId }) => runId), ...(leftOut ? { leftOut } : {}) };
 }
 
@@ -157,24 +156,43 @@ function noneLike(
       );
 }
 
+/**
+ * Each member is checked again when it is forked, and one that is refused ends by itself: another provider, or another
+ * definition, may take what its own does not. Throws what the first one is refused with where none is accepted.
+ */
 async function checkChange(
   deps: SelectionDeps,
   caller: Caller,
-  { change, first }: { readonly change: CohortRequest['change']; readonly first: RunRow },
+  {
+    change,
+    picked,
+  }: { readonly change: CohortRequest['change']; readonly picked: readonly RunRow[] },
 ): Promise<void> {
   if (change.build !== undefined) return requireBuild(deps, caller, change.build);
   if (isReplay(change)) return;
-  const { input } = first;
+  let refused: unknown;
+  for (const source of picked) {
+    try {
+      return await checkMember(deps, caller, { change, source });
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === undefined || ERRORS[code].retryable) throw error;
+      refused ??= error;
+    }
+  }
+  throw refused as Error;
+}
+
+async function checkMember(
+  deps: SelectionDeps,
+  caller: Caller,
+  { change, source }: { readonly change: CohortRequest['change']; readonly source: RunRow },
+): Promise<void> {
+  const { input } = source;
   const asked = overlayFor(change, agentsIn(change, input) ?? {});
-  const length = 0;
   await readOverlay(deps, {
-    caller,
-    source: first,
-    input,
-    length,
-    asked,
-    before: [],
-    at: undefined,
+    ...{ caller, source, input, asked },
+    ...{ length: 0, before: [], at: undefined },
   });
 }
 

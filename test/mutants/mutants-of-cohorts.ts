@@ -3,6 +3,20 @@ import type { Row } from './mutants.ts';
 
 export const OF_COHORTS: readonly Row[] = [
   [
+    97,
+    ['src/runs/cohort-selection.ts', 'refused ??= error;', 'throw error;'],
+    ['test/runs/cohort-selection.test.ts', 'whichever is the first'],
+  ],
+  [
+    97,
+    [
+      'src/runs/cohort-members.ts',
+      "if (typeof field !== 'string' || typeof reason !== 'string') return message;",
+      'if (field ?? reason) return message;',
+    ],
+    ['test/runs/cohorts.test.ts', 'that is refused says what of it is'],
+  ],
+  [
     73,
     [
       'activities/recorded-answers.ts',

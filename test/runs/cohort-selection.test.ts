@@ -1,11 +1,13 @@
 // Whether a cohort's change can be made at all (src/runs/cohort-selection.ts), where that is a build of the worker.
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../src/ports/caller.ts';
+import { createModels } from '../../src/adapters/models/index.ts';
 import { codeOf, type HostError } from '../../src/rules/errors.ts';
 import type { Build, Deployment } from '../../src/ports/deployments.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { cohortRequest, pickedRuns, type SelectionDeps } from '../../src/runs/cohort-selection.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
+import { agentNode, definition } from '../support/definitions.ts';
 import { runRow, silentLogger } from '../support/log-parts.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 
@@ -94,6 +96,38 @@ describe('a cohort by a build of the worker', () => {
     ],
   ])('is refused of %s', async (_what, deployment, change, told) => {
     expect(await refused(deployment, change)).toMatchObject(told);
+  });
+});
+
+// [I97]
+describe('a cohort whose change some of its runs refuse', () => {
+  const key = { apiKey: 'k' };
+  const models = createModels({ openai: key, anthropic: key });
+  /** Runs that ask these providers, newest first. */
+  const of = (...providers: readonly string[]) => {
+    const runs = providers.map((provider, at) => {
+      const run = runRow(`run-${at}`);
+      const workflow = definition('desk', [agentNode('n', 'a.b')]);
+      const configurable = { ai: { provider } };
+      return { ...run, input: { ...run.input, definition: workflow, configurable } };
+    });
+    const deps = {
+      ...{ redactor, models },
+      stores: { cohorts: { candidates: async () => ({ runs, unreadable: [] }) } },
+    } as unknown as SelectionDeps;
+    const change = { configurable: { temperature: 1 } };
+    return pickedRuns(deps, caller, cohortRequest(deps, caller, { select: {}, change }));
+  };
+
+  it('has all of them where one takes it, whichever is the first', async () => {
+    expect(await of('anthropic', 'openai')).toEqual({ runIds: ['run-0', 'run-1'] });
+    expect(await of('openai', 'anthropic')).toEqual({ runIds: ['run-0', 'run-1'] });
+  });
+
+  it('is refused where none takes it', async () => {
+    await expect(of('anthropic', 'anthropic')).rejects.toMatchObject({
+      ...{ code: 'validation_error', details: { provider: 'anthropic', supported: ['openai'] } },
+    });
   });
 });
 

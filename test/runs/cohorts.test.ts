@@ -1,6 +1,6 @@
 // Cohorts that were accepted while Temporal was away (src/runs/cohorts.ts), and members that nothing can be done with.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { codeOf, HostError } from '../../src/rules/errors.ts';
+import { codeOf, HostError, invalid } from '../../src/rules/errors.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import type { CohortInput } from '../../src/rules/cohort.ts';
 import type { Caller } from '../../src/ports/caller.ts';
@@ -242,6 +242,23 @@ describe('a member of a cohort', () => {
       outcome: 'source-missing',
       report: { error: { code: 'history_undecodable' } },
     });
+  });
+
+  it('that is refused says what of it is: others may be accepted', async () => {
+    const { nameAt } = await givenCohort(stores, 1);
+    const refusal = invalid('/configurable/temperature', 'is taken by no model of the provider p');
+    const members = createCohortMembers({
+      ...{ logger: silentLogger, log: { rows: () => [] } },
+      stores: { ...stores, runs: { find: () => Promise.reject(refusal) } },
+    } as unknown as Parameters<typeof createCohortMembers>[0]);
+    expect(await members.step(nameAt(0), { isLong: false, spentMs: 0 })).toBe('ended');
+    const error = {
+      code: 'validation_error',
+      message:
+        'The request is not valid. (/configurable/temperature is taken by no model of the provider p)',
+    };
+    const member = await stores.cohorts.member(nameAt(0));
+    expect(member).toMatchObject({ outcome: 'failed', report: { error } });
   });
 
   it('is tried again where one may', async () => {
