@@ -2,11 +2,10 @@
 // and the row. The payload is that of the run's own stream.
 import { eventRow } from '../rules/events.ts';
 import type { RunHeader } from '../rules/run-input.ts';
-import { toldOr, type Unreadable } from '../rules/unreadable.ts';
+import { shownTime, type Unreadable } from '../rules/unreadable.ts';
 import type { Era } from '../rules/versions.ts';
 import type { LogRow } from '../ports/log.ts';
 import { rowsShown } from '../wire/major.ts';
-import { iso } from './iso.ts';
 import type { ServedMajor } from './majors.ts';
 
 /** Of a run, what is told with each of its events. */
@@ -28,9 +27,7 @@ export function inSession(major: ServedMajor, run: RunFacts, row: LogRow): Shown
   const { tenant, header } = run;
   const { sessionId, parentRunId, correlationId, causationId } = header;
   const shown = rowsShown(major, run);
-  const { timestamp, ...time } = toldOr({ timestamp: iso(0) }, () => ({
-    timestamp: iso(row.timestampMs),
-  }));
+  const { timestamp, ...time } = shownTime(row.timestampMs);
   const unreadable = run.unreadable ?? row.unreadable ?? time.unreadable;
   const eventType = eventRow(row.type).inSession ?? shown.typeOf(row.type);
   const runShown = (runId: string): string => major.ids.bind('run', runId, tenant);

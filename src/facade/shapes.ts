@@ -54,16 +54,6 @@ const question: JsonObject = {
   required: ['nodeId', 'interruptId', 'kind', 'requestedAt'],
 };
 
-const EVENT_LINK: JsonObject = {
-  type: 'object',
-  properties: {
-    ...{ eventId: text, runId: text, type: text, nodeId: text, causationId: text },
-    ...{ sequence: { type: 'integer' }, depth: { type: 'integer' } },
-    timestamp: { type: 'string', format: 'date-time' },
-  },
-  required: ['eventId', 'runId', 'sequence', 'type', 'timestamp'],
-};
-
 /** Of a row of a list: `what` is not told of it, or not all. */
 const unreadable = (what: string): JsonObject => ({
   type: 'object',
@@ -71,6 +61,17 @@ const unreadable = (what: string): JsonObject => ({
   properties: { code: text, message: text },
   required: ['code', 'message'],
 });
+
+const EVENT_LINK: JsonObject = {
+  type: 'object',
+  properties: {
+    ...{ eventId: text, runId: text, type: text, nodeId: text, causationId: text },
+    ...{ sequence: { type: 'integer' }, depth: { type: 'integer' } },
+    timestamp: { type: 'string', format: 'date-time' },
+    unreadable: unreadable('its time'),
+  },
+  required: ['eventId', 'runId', 'sequence', 'type', 'timestamp'],
+};
 
 const SESSION = {
   properties: {

@@ -34,7 +34,11 @@ export type { FoldedRun, OpenInterrupt } from './fold-rows.ts';
 export function foldedRun(snapshot: JsonValue): FoldedRun {
   if (snapshot === null) return EMPTY_RUN;
   if (isFolded(snapshot)) return snapshot as unknown as FoldedRun;
-  throw new HostError('history_undecodable', { reason: 'The snapshot of a run is damaged.' });
+  throw damagedSnapshot();
+}
+
+function damagedSnapshot(): HostError {
+  return new HostError('history_undecodable', { reason: 'The snapshot of a run is damaged.' });
 }
 
 const isObject = members({});
@@ -176,6 +180,7 @@ function summedWait(open: OpenInterrupt, { input }: RunRow): SummedWait {
 }
 
 function iso(ms: number): string {
+  if (!isTime(ms)) throw damagedSnapshot();
   return new Date(ms).toISOString();
 }
 

@@ -65,27 +65,40 @@ export function renderHidden(text: string): string {
   return `<p class="hint">The field does not show a part of this text. The whole text is: <code>${escapeValue(text)}</code></p>`;
 }
 
+/** ISO 8601; undefined of a damaged time, which no date can express: it is named in its place. */
+function isoOf(ms: number): string | undefined {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
+}
+
+const NO_TIME = 'at a time that cannot be read';
+
 /** Date and time in UTC, shown in local time by the script. */
 export function renderDate(ms: number): string {
-  const iso = new Date(ms).toISOString();
+  const iso = isoOf(ms);
+  if (iso === undefined) return NO_TIME;
   return `<time datetime="${iso}" data-form="date">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
 }
 
 /** The time of day in UTC, shown in local time by the script. */
 export function renderMoment(ms: number): string {
-  const iso = new Date(ms).toISOString();
+  const iso = isoOf(ms);
+  if (iso === undefined) return NO_TIME;
   return `<time datetime="${iso}" data-form="time" title="${iso.slice(0, 10)}">${iso.slice(11, 19)} UTC</time>`;
 }
 
 /** How long ago it was when the page was made; the script goes on counting. */
 export function renderAge(ms: number, nowMs: number): string {
-  const iso = new Date(ms).toISOString();
+  const iso = isoOf(ms);
+  if (iso === undefined) return NO_TIME;
   return `<time datetime="${iso}" data-form="ago" title="${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC">${ago(nowMs - ms)}</time>`;
 }
 
 /** The time that is left, the same way. */
 export function renderLeft(ms: number, nowMs: number): string {
+  const iso = isoOf(ms);
+  if (iso === undefined) return NO_TIME;
   const left = ms - nowMs;
   const words = left > 0 ? `${duration(left)} left` : 'time is up';
-  return `<time datetime="${new Date(ms).toISOString()}" data-form="left">${words}</time>`;
+  return `<time datetime="${iso}" data-form="left">${words}</time>`;
 }

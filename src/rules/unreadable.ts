@@ -1,6 +1,7 @@
 // What a list says of a row that cannot be read: why, in the place of what stands in it. The other rows of the list have
 // nothing to do with it.
 import { codeOf, type ErrorCode } from './errors.ts';
+import { isTime } from './forms.ts';
 
 /** What is damaged, or needs a key that this process does not have; another process may have it. */
 export interface Unreadable {
@@ -38,4 +39,17 @@ export function toldOr<Told extends object>(
 /** For `catch`: nothing in the place of what cannot be read. Throws what is no fault of the row. */
 export function nothingOf(error: unknown): undefined {
   if (!unreadableFor(error)) throw error;
+}
+
+/** When an event was (`ms`: epoch), in ISO 8601, in UTC; the epoch, with why, in the place of what is no time. */
+export function shownTime(ms: number): {
+  readonly timestamp: string;
+  readonly unreadable?: Unreadable;
+} {
+  if (isTime(ms)) return { timestamp: new Date(ms).toISOString() };
+  const message = 'A time that is stored is none.';
+  return {
+    timestamp: new Date(0).toISOString(),
+    unreadable: { code: 'history_undecodable', message },
+  };
 }

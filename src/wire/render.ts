@@ -3,6 +3,7 @@
 import { eventRow } from '../rules/events.ts';
 import { digestOf } from '../rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { shownTime } from '../rules/unreadable.ts';
 import { ENGINE_VERSION } from '../rules/versions.ts';
 import type { LogRow } from '../ports/log.ts';
 
@@ -32,15 +33,17 @@ export function payloadText(row: LogRow): string {
 /** The event as one line of JSON: what SSE and JSON reads send, the same bytes everywhere. */
 export function renderEventText(row: LogRow): string {
   const { eventId, runId, type, sequence, nodeId, causationId } = row;
+  const { timestamp, unreadable } = shownTime(row.timestampMs);
   const head = JSON.stringify({ eventId, runId, type });
   const tail = JSON.stringify({
-    timestamp: new Date(row.timestampMs).toISOString(),
+    timestamp,
     sequence,
     ...(nodeId === undefined
       ? {}
       : { nodeId: nodeId.length <= NODE_ID_LENGTH ? nodeId : digestOf(nodeId) }),
     ...(causationId === undefined ? {} : { causationId }),
     ...(row.isErased ? { erased: true } : {}),
+    ...(unreadable ? { unreadable } : {}),
     schemaVersion: EVENT_SCHEMA_VERSION,
     engineVersion: String(ENGINE_VERSION),
   });

@@ -16,8 +16,13 @@ const runWith = (header: Partial<RunHeader>): Promise<string> => {
   const whole = { ...run.input.header, sessionId: 'talk', ...header };
   return startedRun(host.stores, { ...run, input: { ...run.input, header: whole } });
 };
-const write = async (runId: string, key: string, causationId?: string): Promise<void> => {
-  const row = entry(runId, key, { type: `x.${key}`, nodeId: 'n', causationId });
+const write = async (
+  runId: string,
+  key: string,
+  causationId?: string,
+  more: { readonly timestampMs?: number } = {},
+): Promise<void> => {
+  const row = entry(runId, key, { type: `x.${key}`, nodeId: 'n', causationId, ...more });
   await host.stores.log.append(batchAfter(await headOf(host.stores, runId), [row]));
 };
 
@@ -63,5 +68,23 @@ describe('seed 003 §3.4 where a run comes from', () => {
     for (const eventId of [started, 'evt-x', 'a%00b', 'x'.repeat(200)])
       for (const what of ['causes', 'effects'])
         await refused(at(parent, eventId, what), {}, missing);
+  });
+
+  // [I97]
+  it('an event with a damaged time is told in its place, with the others', async () => {
+    const runId = await runWith({});
+    const first = eventIdOf(runId, 'one');
+    await write(runId, 'one');
+    await write(runId, 'two', first);
+    await write(runId, 'three', first, { timestampMs: 9e15 });
+    const unreadable = { code: 'history_undecodable', message: 'A time that is stored is none.' };
+    const types = [{ type: 'x.one' }, { type: 'x.two' }, { type: 'x.three', unreadable }];
+    const log = await host.api<object>(`/v1/runs/${runId}/events/poll?lastSequence=-1`);
+    expect(log.body).toMatchObject({ events: types });
+    const of = `/v1/host/openwop-temporal/runs/${runId}/events/${first}`;
+    const { body } = await host.api<{ effects: object[] }>(`${of}/effects`);
+    expect(body.effects).toEqual(
+      expect.arrayContaining(types.slice(1).map((each) => expect.objectContaining(each) as object)),
+    );
   });
 });

@@ -21,6 +21,11 @@ const OF_REAPER = 'test/runs/reaper.test.ts';
 
 export const OF_ROWS: readonly Row[] = [
   [
+    97,
+    ['src/rules/unreadable.ts', 'if (isTime(ms)) return', 'if (ms !== undefined) return'],
+    ['test/wire/render.test.ts', 'which is no time'],
+  ],
+  [
     67,
     [
       'src/adapters/postgres/session-store.ts',

@@ -16,6 +16,7 @@ import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { approvalQuestion, doubtQuestion } from '../../workflows/questions.ts';
 import { RUN_STATUSES } from '../../src/rules/status.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
+import { renderAge, renderDate, renderLeft, renderMoment } from '../../src/pages/layout.ts';
 import { renderValue } from '../../src/pages/timeline-html.js';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { definition, edge, node } from '../support/definitions.ts';
@@ -490,4 +491,14 @@ describe('a JSON value for people', () => {
   ])('%s: as JSON', (_name, value) => {
     expect(renderValue(value)).toMatch(/^<pre class="value" /);
   });
+});
+
+// [I97]
+it.each([
+  ['a date', () => renderDate(9e15)],
+  ['a moment', () => renderMoment(9e15)],
+  ['an age', () => renderAge(9e15, STARTED_MS)],
+  ['the time left', () => renderLeft(9e15, STARTED_MS)],
+])('a damaged time stops no page: %s', (_form, render) => {
+  expect(render()).toBe('at a time that cannot be read');
 });

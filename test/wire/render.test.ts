@@ -97,6 +97,16 @@ describe('run-event.schema.json: the envelope', () => {
     expect(Object.keys(shownEvent(row('run.completed', '{}')))).not.toContain('causationId');
   });
 
+  // [I97]
+  test.each([9e15, -9e15, Number.NaN])('says of %d, which is no time, that it is none', (time) => {
+    const doc = shownEvent(row('run.completed', '{}', { timestampMs: time }));
+    expect(doc).toMatchObject({
+      timestamp: '1970-01-01T00:00:00.000Z',
+      unreadable: { code: 'history_undecodable' },
+    });
+    expect(validateEvent(doc)).toMatchObject({ ok: true });
+  });
+
   test('keeps a payload without twins byte for byte', () => {
     const payload = '{"b":1.0,"a":{"10":1,"2":[]},"u":"\\u00e9"}';
     expect(renderEventText(row('run.completed', payload))).toContain(`"payload":${payload},`);

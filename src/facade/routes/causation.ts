@@ -1,12 +1,12 @@
 // Where a run and its events come from: GET /v1/runs/{runId}/ancestry (RFC 0040), and, as extensions of this host, the
 // causes and the effects of an event over all runs (seed 003 §2.3 scenario 3).
 import { HostError } from '../../rules/errors.ts';
+import { shownTime } from '../../rules/unreadable.ts';
 import { HOST_ID } from '../../rules/versions.ts';
 import { ANCESTRY_CAUSES } from '../../rules/children.ts';
 import type { RunHeader } from '../../rules/run-input.ts';
 import type { LogLink } from '../../ports/log.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -121,6 +121,6 @@ function shown(
     ...{ eventId, runId: shownRunId(input, runId), sequence, type },
     ...(nodeId === undefined ? {} : { nodeId: major.ids.bind('node', nodeId, caller.tenant) }),
     ...(causationId === undefined ? {} : { causationId }),
-    timestamp: iso(timestampMs),
+    ...shownTime(timestampMs),
   };
 }
