@@ -8,6 +8,7 @@ import type {
 import { AGENT_NODE_TYPE, isTestDefinition, SUPERVISOR_NODE_TYPE } from './capabilities.ts';
 import { MAX_FAN_OUT } from './children.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import type { RunInput } from './run-input.ts';
 
 const TEXT: JsonObject = { type: 'string', minLength: 1 };
 const CONFIDENCE: JsonObject = { type: 'number', minimum: 0, maximum: 1 };
@@ -80,4 +81,17 @@ export function isMocked(
 ): boolean {
   if (typeId !== SUPERVISOR_NODE_TYPE || !isTestDefinition(definition)) return false;
   return agent === undefined || MOCKS.some((name) => config[name] !== undefined);
+}
+
+/** What of a run says whether a plan of a test is followed. */
+type Tested = Pick<RunInput, 'definition' | 'testHooks'>;
+
+/** Whether the node follows a plan of a test in this run. */
+export function isPlanned(node: WorkflowNode, { definition, testHooks }: Tested): boolean {
+  return testHooks === true && isMocked(node, definition);
+}
+
+/** Whether a model is asked for the node: its agent is invoked, it is not disabled, and it follows no plan of a test. */
+export function asksModel(node: WorkflowNode, run: Tested): boolean {
+  return invokesAgent(node) && node.disabled !== true && !isPlanned(node, run);
 }

@@ -7,7 +7,7 @@ import { jsonBytes, type JsonObject, type JsonValue, pointerSegment } from '../r
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { MAX_HANDOFF_AGENTS, successorsOf } from '../rules/handoffs.ts';
-import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
+import { asksModel } from '../rules/orchestrator.ts';
 import { ERA, REVISION } from '../rules/versions.ts';
 import {
   MESSAGE_CHANNEL,
@@ -96,9 +96,11 @@ export function buildRunInput(
   const inputs = inputsOf(deps, caller, request);
   const definition = definitionOf(deps, caller, { ...request, inputs });
   const configurable = readConfigurable(request.configurable, definition, deps.models);
+  const isTested = config.testMode && isTestDefinition(definition);
+  const run = { definition, ...(isTested ? { testHooks: true as const } : {}) };
   // A child has its parent's.
-  if (!birth) requireTaken(deps.models, { asked: request.configurable, configurable, definition });
-  const agents = pinnedAgents(catalog, caller, definition);
+  if (!birth) requireTaken(deps.models, { asked: request.configurable, configurable, ...run });
+  const agents = pinnedAgents(catalog, caller, run);
   requireModels(deps, definition, { agents, configurable });
   const { reasoningVerbosity } = configurable;
   const verbosity =
@@ -110,7 +112,7 @@ export function buildRunInput(
     idSeed: runId,
     translateVersion: TRANSLATE_VERSION,
     header,
-    definition: withPublishedRefs(definition),
+    ...{ ...run, definition: withPublishedRefs(definition) },
     source: sourceOf(request),
     ...messageOf(runId, request),
     variables: redactor.json(startVariables(withoutDefaults(definition.variables, unset), inputs)),
@@ -123,7 +125,6 @@ export function buildRunInput(
       interruptTimeoutMs: config.interruptTimeoutMs ?? INTERRUPT_TIMEOUT_MS,
     },
     policy: { escalation: config.escalation, verbosity },
-    ...(config.testMode && isTestDefinition(definition) ? { testHooks: true } : {}),
     era: ERA,
     revision: REVISION,
     ...(rehearsal ? { rehearsal } : {}),
@@ -296,8 +297,9 @@ function startValue(
 function pinnedAgents(
   catalog: InputDeps['catalog'],
   caller: Caller,
-  definition: WorkflowDefinition,
+  run: Pick<RunInput, 'definition' | 'testHooks'>,
 ): Readonly<Record<string, PinnedAgent>> {
+  const { definition } = run;
   const pinned: Record<string, PinnedAgent> = {};
   for (const node of definition.nodes) {
     const { agent } = node;
@@ -305,7 +307,7 @@ function pinnedAgents(
     const found = catalog.agent(caller.tenant, agent.agentId);
     if (found) pinned[agent.agentId] = found.pinned;
     // A pin on another kind of node only names the agent; a node that invokes one needs it.
-    else if (invokesAgent(node) && !isMocked(node, definition))
+    else if (asksModel(node, run))
       throw new HostError('agent_not_found', { agentId: agent.agentId });
   }
   const load = (agentId: string) => catalog.agent(caller.tenant, agentId)?.pinned;

@@ -3,9 +3,9 @@
 import { invalid } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
 import { aiOption } from '../rules/model-choice.ts';
-import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
+import { asksModel } from '../rules/orchestrator.ts';
+import type { RunInput } from '../rules/run-input.ts';
 import type { ModelOption, Models } from '../ports/models.ts';
-import type { WorkflowDefinition, WorkflowNode } from '../../schemas/types.generated.ts';
 
 type Providers = Pick<Models, 'providers' | 'untaken'>;
 
@@ -29,19 +29,13 @@ export function untakenIn(
   return models.untaken(typeof named === 'string' ? named : undefined);
 }
 
-export interface OptionsAsked {
+export interface OptionsAsked extends Pick<RunInput, 'definition' | 'testHooks'> {
   /** What the caller asks for itself. */
   readonly asked: JsonObject;
   /** What the run goes by, its provider included; checked. */
   readonly configurable: JsonObject;
-  readonly definition: WorkflowDefinition;
   /** Its agents may go on with a model that was chosen before, of whatever provider. */
   readonly keepsModels?: boolean;
-}
-
-/** Whether a model is asked for the node: it is not disabled, and no plan of a test stands in its place. */
-function asksModel(node: WorkflowNode, definition: WorkflowDefinition): boolean {
-  return invokesAgent(node) && node.disabled !== true && !isMocked(node, definition);
 }
 
 /**
@@ -50,9 +44,9 @@ function asksModel(node: WorkflowNode, definition: WorkflowDefinition): boolean 
  */
 export function requireTaken(
   models: Providers,
-  { asked, configurable, definition, keepsModels = false }: OptionsAsked,
+  { asked, configurable, keepsModels = false, ...run }: OptionsAsked,
 ): void {
-  if (!definition.nodes.some((node) => asksModel(node, definition))) return;
+  if (!run.definition.nodes.some((node) => asksModel(node, run))) return;
   const { provider, options } = untakenIn(configurable, models);
   const isNamed = aiOption(configurable, 'provider') !== undefined;
   const byNone = keepsModels && !isNamed ? untakenByAll(models) : undefined;

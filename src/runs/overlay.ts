@@ -21,8 +21,8 @@ import type { ResolvedAgent } from '../ports/catalog.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
-import type { RunForkOverlay, WorkflowDefinition } from '../../schemas/types.generated.ts';
+import { asksModel } from '../rules/orchestrator.ts';
+import type { RunForkOverlay } from '../../schemas/types.generated.ts';
 import { checkedValue } from './answer.ts';
 import { agentsOf, normalized, readConfigurable } from './configurable.ts';
 import { agentIdsOf } from './cohort-change.ts';
@@ -137,7 +137,7 @@ function configurableOf(
 ): JsonObject | undefined {
   if (!asked.configurable) return undefined;
   const own = asked.configurable as JsonObject;
-  const { configurable: before, definition } = input;
+  const { configurable: before, definition, testHooks } = input;
   if (own.runTimeoutMs !== undefined && record.length > 0)
     throw invalid(
       `${FIELD}/configurable/runTimeoutMs`,
@@ -147,7 +147,10 @@ function configurableOf(
     isJsonObject(before.ai) && isJsonObject(own.ai) ? { ai: { ...before.ai, ...own.ai } } : {};
   const merged = readConfigurable({ ...before, ...own, ...ai }, definition, models);
   const keepsModels = record.length > 0;
-  requireTaken(models, { asked: own, configurable: merged, definition, keepsModels });
+  requireTaken(models, {
+    ...{ asked: own, configurable: merged, definition, keepsModels },
+    ...(testHooks ? { testHooks } : {}),
+  });
   if (jsonBytes(merged) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', {
       ...{ field: `${FIELD}/configurable`, limit: INLINE_VALUE_BYTES },
@@ -251,7 +254,7 @@ function answerOf(request: OverlayRequest): OverlaidAnswer | undefined {
   const value = asked.answer.value as JsonValue;
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', { field: VALUE, limit: INLINE_VALUE_BYTES });
-  const activityId = at && answeringActivity(at, request.source.input.definition);
+  const activityId = at && answeringActivity(at, request.source.input);
   if (activityId === undefined) return messageOf(request, value);
   if (at && eventRow(at.type).part === 'return') {
     const { callId } = JSON.parse(at.payload) as { readonly callId?: string };
@@ -267,11 +270,11 @@ const VALUE = `${FIELD}/answer/value`;
 /** The activity whose answer the event tells first: of a tool, or of a model. */
 function answeringActivity(
   { key, type, nodeId }: LogRow,
-  definition: WorkflowDefinition,
+  run: Pick<RunInput, 'definition' | 'testHooks'>,
 ): string | undefined {
   // Agents that are scripted node by node ask nobody.
-  const node = definition.nodes.find(({ id }) => id === nodeId);
-  if (!node || !invokesAgent(node) || isMocked(node, definition)) return undefined;
+  const node = run.definition.nodes.find(({ id }) => id === nodeId);
+  if (!node || !asksModel(node, run)) return undefined;
   const activityId = key.slice(0, key.lastIndexOf('#'));
   const isFirst = key === activityEventKey(activityId, 0) && !activityId.endsWith('.seal');
   return isFirst && ANSWERS.has(eventRow(type).part) ? activityId : undefined;
@@ -280,11 +283,11 @@ function answeringActivity(
 /** Who gave the answer that the event tells; an overlay may have another one there. */
 export function answererOf(
   row: LogRow,
-  definition: WorkflowDefinition,
+  run: Pick<RunInput, 'definition' | 'testHooks'>,
 ): 'tool' | 'agent' | 'model' | 'human' | undefined {
   const { part } = eventRow(row.type);
   if (part === 'wait-ends') return 'human';
-  if (answeringActivity(row, definition) === undefined) return undefined;
+  if (answeringActivity(row, run) === undefined) return undefined;
   if (part !== 'return') return 'model';
   const { toolName = '' } = JSON.parse(row.payload) as { readonly toolName?: string };
   return agentNamed(toolName) === undefined ? 'tool' : 'agent';

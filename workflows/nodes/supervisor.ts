@@ -2,7 +2,7 @@
 // anything comes of it (CO-1), by one agent in the whole run (CO-2). A decision that the agent is less sure of than its
 // threshold is held until a human has ratified it (CP-1); until then nothing is stated of it as a turn.
 import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
-import { isMocked } from '../../src/rules/orchestrator.ts';
+import { isPlanned } from '../../src/rules/orchestrator.ts';
 import type { OrchestratorDecision, SupervisorConfig } from '../../schemas/types.generated.ts';
 import { nodeFailure, type NodeKind, type Visit } from '../context.ts';
 import { ratified } from '../ratification.ts';
@@ -18,8 +18,8 @@ interface Spoken {
 export const supervisor: NodeKind = async (visit) => {
   requireTurn(visit);
   const { run, node } = visit;
-  const isPlanned = run.input.testHooks === true && isMocked(node, run.input.definition);
-  const { agentId, ...turn } = await (isPlanned ? followPlan(visit) : askAgent(visit));
+  const speaks = isPlanned(node, run.input) ? followPlan : askAgent;
+  const { agentId, ...turn } = await speaks(visit);
   takeTurn(visit, agentId, turn);
   return { kind: 'completed', outputs: { decision: { ...turn.decision } } };
 };

@@ -118,7 +118,7 @@ function eventFacts(
 ): Pick<ForkPageModel['at'], 'type' | 'nodeName' | 'answerer' | 'answer'> {
   const { type, nodeId, payload } = row;
   const nodeName = input.definition.nodes.find(({ id }) => id === nodeId)?.name ?? nodeId;
-  const answerer = answererOf(row, input.definition);
+  const answerer = answererOf(row, input);
   const { outcome, resumeValue } = JSON.parse(payload) as JsonObject;
   const answer = answerer === 'human' ? resumeValue : outcome;
   const isShown = answerer && answer !== undefined && jsonBytes(answer) <= INLINE_VALUE_BYTES;
@@ -137,7 +137,7 @@ async function questionOf(
   event: LogRow,
 ): Promise<Pick<ForkPageModel['at'], 'question'>> {
   const { definition } = run.input;
-  if (answererOf(event, definition) !== 'human' || event.sequence === 0) return {};
+  if (answererOf(event, run.input) !== 'human' || event.sequence === 0) return {};
   const was = await runAt(deps, run, event.sequence - 1).catch((error: unknown) => {
     // The log is too long to be folded for a page: the form says that it shows no question.
     if (codeOf(error) === 'capability_not_provided') return undefined;
