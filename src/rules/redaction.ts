@@ -1,7 +1,7 @@
 // Keeps secrets out of everything that is stored or shown (SR-1): known secrets by value, unknown ones by
 // the shape of common credentials. The stream form holds back a tail, so that no secret straddles two deltas
 // (architecture §3.5). All patterns run in linear time.
-import { type JsonValue, pointerSegment } from './json.ts';
+import { type JsonObject, type JsonValue, pointerSegment } from './json.ts';
 
 /** Shorter values are no secrets: replacing them would deface ordinary text. */
 export const MIN_SECRET_LENGTH = 8;
@@ -232,6 +232,22 @@ export function maskedAt(redactor: Pick<Redactor, 'json'>, value: JsonValue): st
   for (const [name, member] of Object.entries(value)) {
     if (redactor.json(name) !== name) return '';
     const inside = maskedAt(redactor, member);
+    if (inside !== undefined) return `/${pointerSegment(name)}${inside}`;
+  }
+  return undefined;
+}
+
+/**
+ * The same of a value (`sent`) whose redacted form is there already. Only texts are compared: nothing else is redacted, and
+ * storage may write a number otherwise.
+ */
+export function maskedIn(sent: JsonValue, redacted: JsonValue): string | undefined {
+  if (typeof sent === 'string') return sent === redacted ? undefined : '';
+  if (typeof sent !== 'object' || sent === null) return undefined;
+  for (const [name, member] of Object.entries(sent)) {
+    if (typeof redacted !== 'object' || redacted === null || !Object.hasOwn(redacted, name))
+      return '';
+    const inside = maskedIn(member, (redacted as JsonObject)[name] ?? null);
     if (inside !== undefined) return `/${pointerSegment(name)}${inside}`;
   }
   return undefined;

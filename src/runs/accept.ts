@@ -239,7 +239,7 @@ function warningsOf(
   { runId, input }: RunRow,
   request: RunRequest,
 ): readonly RunCreateWarning[] {
-  const masked = maskedWarnings({ redactor }, request);
+  const masked = maskedWarnings({ redactor }, request, input);
   const most = MAX_WARNINGS - masked.length;
   const { configurable } = request;
   const { definition } = input;

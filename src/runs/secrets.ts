@@ -2,7 +2,8 @@
 // the run would go on with what nobody said; a run that is started with one has a mask in its place, and its caller is warned.
 import { invalid } from '../rules/errors.ts';
 import type { JsonValue } from '../rules/json.ts';
-import { maskedAt } from '../rules/redaction.ts';
+import { maskedAt, maskedIn } from '../rules/redaction.ts';
+import type { RunInput } from '../rules/run-input.ts';
 import type { RunCreateWarning } from '../../schemas/types.generated.ts';
 import { normalized } from './configurable.ts';
 import type { RunsDeps } from './deps.ts';
@@ -30,17 +31,32 @@ export function kept(
   );
 }
 
-const FIELDS = ['inputs', 'configurable', 'tags', 'metadata', 'sessionTitle'] as const;
 /** Characters of a pointer that are shown. */
 const KEY_LENGTH = 120;
 
-/** One for each field of the request that holds a secret, with the pointer of its first one; values are never repeated. */
-export function maskedWarnings({ redactor }: SecretsDeps, request: RunRequest): RunCreateWarning[] {
-  const configurable = normalized(request.configurable);
-  const sent: Partial<Record<string, unknown>> = { ...request, configurable };
-  return FIELDS.flatMap((field) => {
-    const value = sent[field] as JsonValue | undefined;
-    const at = value === undefined ? undefined : maskedAt(redactor, value);
+/**
+ * One for each field of the request in which the run has a mask, with the pointer of its first one; values are never
+ * repeated. `input`: what the run was accepted with.
+ */
+export function maskedWarnings(
+  { redactor }: SecretsDeps,
+  request: RunRequest,
+  input: RunInput,
+): RunCreateWarning[] {
+  const { tags, metadata, sessionTitle } = request;
+  const declared = new Set(input.definition.variables.map(({ name }) => name));
+  // Others are dropped, and have no mask.
+  const inputs = Object.entries(request.inputs).filter(([name]) => declared.has(name));
+  const fields: readonly [string, JsonValue | undefined, JsonValue | undefined][] = [
+    ['inputs', Object.fromEntries(inputs), input.variables],
+    ['configurable', normalized(request.configurable), input.configurable],
+    ['tags', tags && [...tags], input.tags && [...input.tags]],
+    ['metadata', metadata, input.metadata],
+    // It is its session's, and not in the run.
+    ['sessionTitle', sessionTitle, sessionTitle && redactor.json(sessionTitle)],
+  ];
+  return fields.flatMap(([field, sent, redacted]) => {
+    const at = sent === undefined ? undefined : maskedIn(sent, redacted ?? null);
     if (at === undefined) return [];
     const key = shownKey(`${field}${at}`);
     return {

@@ -43,6 +43,9 @@ const CATALOG = catalogOf(
     chain('own-keys', [node('only', 'core.noop')], {
       configurableSchema: { type: 'object', properties: { region: { type: 'string' } } },
     }),
+    chain('ordered', [node('only', 'core.noop')], {
+      variables: [{ name: 'order', type: 'object' }],
+    }),
     chain('own-temperature', [node('only', 'core.noop')], {
       configurableSchema: { type: 'object', properties: { temperature: { type: 'number' } } },
     }),
@@ -207,7 +210,7 @@ describe('run-options.md: configurable is open: a key that nobody reads is accep
     given();
     const secret = 'sk-kosice-warehouse-02';
     const answer = await create({
-      ...{ workflowId: 'noop', inputs: { order: { by: ['me', secret] }, [secret]: 1 } },
+      ...{ workflowId: 'ordered', inputs: { order: { by: ['me', secret] }, [secret]: 1 } },
       ...{ tags: ['night', secret], metadata: { why: secret }, sessionTitle: `of ${secret}` },
       configurable: { note: secret, ai: { credentialRef: secret } },
     });
@@ -219,6 +222,15 @@ describe('run-options.md: configurable is open: a key that nobody reads is accep
     ]);
     expect(masked?.[0]?.message).toMatch(/^inputs\/order\/by\/1 looks like it holds a secret/);
     expect(JSON.stringify([answer.body, host.lines])).not.toContain('warehouse');
+  });
+
+  it('[I116] but nothing of an input that the workflow does not declare: it is dropped', async () => {
+    given();
+    const secret = 'sk-kosice-warehouse-02';
+    const inputs = { other: secret, order: { at: 1, by: 'me' } };
+    const answer = await create({ workflowId: 'ordered', inputs });
+    expect(answer.status).toBe(201);
+    expect(answer.body).not.toHaveProperty('warnings');
   });
 
   it.each([
