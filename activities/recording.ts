@@ -1,6 +1,7 @@
 // What a fork is made from, page by page (architecture §6). A page is a function of the source's log up to where it was
 // forked, and of the history that this came of: each try gives the same.
 import { Context } from '@temporalio/activity';
+import { HostError } from '../src/rules/errors.ts';
 import { jsonBytes } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import {
@@ -75,18 +76,27 @@ export async function forkChildren(
   const { stores, children } = ports;
   const { cancellationSignal } = Context.current();
   return beating(async () => {
-    const pages = await pagesOf(ports, tenant, fork);
-    const recording = {
-      batches: wholeBatches(pages.flatMap(({ batches }) => batches)),
-      entries: pages.flatMap(({ entries }) => entries),
-    };
-    await children.fork(stores.runs.ref(tenant, runId), recording, {
+    await children.fork(stores.runs.ref(tenant, runId), await wholeOf(ports, tenant, fork), {
       signal: cancellationSignal,
-      noteEffects: ({ runId: childRunId, input: { header } }, rows) =>
-        inheritAll(ports, { tenant, runId: childRunId, header }, rows),
+      effects: {
+        note: ({ input: { header } }, rows, keeper) =>
+          inheritAll(ports, { tenant, runId: keeper.runId, header }, rows),
+        recordingOf: ({ input }) => {
+          if (!input.fork) throw new HostError('internal_error', { reason: 'The run is no fork.' });
+          return wholeOf(ports, tenant, input.fork);
+        },
+      },
     });
     return { output: null, events: [] };
   });
+}
+
+async function wholeOf(ports: Ports, tenant: string, fork: ForkOf): Promise<Recording> {
+  const pages = await pagesOf(ports, tenant, fork);
+  return {
+    batches: wholeBatches(pages.flatMap(({ batches }) => batches)),
+    entries: pages.flatMap(({ entries }) => entries),
+  };
 }
 
 function pagesOf(ports: Ports, tenant: string, fork: ForkOf): Pages {

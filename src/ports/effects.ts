@@ -142,7 +142,10 @@ export interface ClaimOptions {
 }
 
 export interface EffectLedger {
-  /** Notes them as if the fork had performed them itself. What the ledger knows already stands; nothing of a closed run. */
+  /**
+   * Notes them as if the fork had performed them itself. What the ledger knows already stands; what it knows only by a word of
+   * this kind is the fork's own from then on. Nothing of a run that is not there.
+   */
   inherit(effects: readonly FormerEffect[]): Promise<void>;
   /** Atomic claim, or the state that stands in its way. Throws HostError run_not_found. */
   claim(identity: EffectIdentity, attempt: number, options: ClaimOptions): Promise<EffectClaim>;

@@ -44,11 +44,7 @@ export interface Children {
   ): Promise<'open' | 'ended' | 'none'>;
   keepTime(request: BelowRequest): Promise<Below>;
   /** Of a fork: those that its source had, as its `recording` tells. */
-  fork(
-    parent: RunRef,
-    recording: Recording,
-    more?: Pick<Forked, 'signal' | 'noteEffects'>,
-  ): Promise<void>;
+  fork(parent: RunRef, recording: Recording, more?: Omit<Forked, 'recording'>): Promise<void>;
 }
 
 export function createChildren(deps: ChildrenDeps): Children {

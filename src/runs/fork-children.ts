@@ -16,8 +16,15 @@ import { forkedAs, rowsOf } from './fork.ts';
 import { holdSources } from './fork-sources.ts';
 import { startNew, startRun } from './start.ts';
 
-/** Notes what a fork of a child run has of its source's effects, before it begins: that source's `rows` which it goes by. */
-export type NoteEffects = (child: NewRun, rows: AsyncIterable<LogRow>) => Promise<void>;
+/**
+ * Notes what a fork of a run below has of its source's effects: that source's `rows` which it goes by. `keeper`: the run that they
+ * are noted with, which is there: the fork itself, or the one above it while it is not accepted.
+ */
+export type NoteEffects = (
+  fork: NewRun,
+  rows: AsyncIterable<LogRow>,
+  keeper: NewRun,
+) => Promise<void>;
 
 /** Children of one run that are read at once. */
 const PAGE = 100;
@@ -25,7 +32,14 @@ const PAGE = 100;
 export interface Forked {
   readonly recording: Recording;
   readonly signal?: AbortSignal | undefined;
-  readonly noteEffects?: NoteEffects | undefined;
+  readonly effects?: EffectsBelow | undefined;
+}
+
+/** Of a branch: what the runs below its source have performed is noted for all that may begin in their places. */
+export interface EffectsBelow {
+  readonly note: NoteEffects;
+  /** What a fork that goes on by itself is given. */
+  readonly recordingOf: (fork: NewRun) => Promise<Recording>;
 }
 
 /**
@@ -35,14 +49,15 @@ export interface Forked {
 export async function forkChildren(
   deps: ChildrenDeps,
   parent: RunRow,
-  { recording, signal, noteEffects }: Forked,
+  forked: Forked,
 ): Promise<void> {
+  const { recording, signal } = forked;
   const { fork } = parent.input;
   if (!fork) throw new HostError('internal_error', { reason: 'The run is no fork.' });
   const { stores } = deps;
   const source = stores.runs.ref(parent.tenant, fork.sourceRunId);
   const leaving = leavingOf(fork, recording);
-  const planned: { readonly source: RunRow; readonly run: NewRun }[] = [];
+  const planned: Planned[] = [];
   const lacking = new Set(leaving.dispatched);
   for await (const child of childrenOf(deps, source)) {
     signal?.throwIfAborted();
@@ -62,11 +77,52 @@ export async function forkChildren(
     signal?.throwIfAborted();
     await hold(deps, child, run);
   }
-  for (const { source: child, run } of planned) {
+  const starts: (() => Promise<unknown>)[] = [];
+  for (const one of planned) {
     signal?.throwIfAborted();
-    await accept(deps, run, async () => {
-      if (run.input.fork?.isBelowBranch) await noteEffects?.(run, ownRows(deps, child, run));
-    });
+    const { run, start } = await accepted(deps, one.run);
+    starts.push(start);
+    const isWhole = !fork.isBelowBranch;
+    if (run.input.fork?.isBelowBranch)
+      await noteEffects(deps, forked, { ...one, run, keeper: run, isWhole });
+  }
+  for (const start of starts) {
+    signal?.throwIfAborted();
+    await start();
+  }
+}
+
+interface Planned {
+  readonly source: RunRow;
+  readonly run: NewRun;
+}
+
+interface Noted extends Planned {
+  readonly keeper: NewRun;
+  /** With all below it. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Whoever begins in the place of a run below does not wait until that one's fork is made: all of them are noted before the first
+ * begins, by the branch itself. There are at most MAX_DESCENDANTS, as below each run, over MAX_CHILD_DEPTH generations.
+ */
+async function noteEffects(deps: ChildrenDeps, forked: Forked, noted: Noted): Promise<void> {
+  const { effects, signal } = forked;
+  const { source, run, keeper, isWhole } = noted;
+  if (!effects) return;
+  signal?.throwIfAborted();
+  await effects.note(run, ownRows(deps, source, run), keeper);
+  const { fork } = run.input;
+  if (!fork?.hasChildren || !isWhole) return;
+  const recording =
+    fork.mode === 'replay'
+      ? { entries: await rowsOf(deps, source, fork.length), batches: [] }
+      : await effects.recordingOf(run);
+  const leaving = leavingOf(fork, recording);
+  for await (const child of childrenOf(deps, source)) {
+    const below = await childFork(deps, { parent: run, leaving }, child);
+    if (below) await noteEffects(deps, forked, { ...noted, source: child, run: below });
   }
 }
 
@@ -96,7 +152,7 @@ async function* childrenOf({ stores }: ChildrenDeps, source: RunRef): AsyncGener
 /** Undefined: it is none of what the fork has of its source, or the fork goes by what it comes to there. */
 async function childFork(
   deps: ChildrenDeps,
-  { parent, leaving }: { readonly parent: RunRow; readonly leaving: Leaving },
+  { parent, leaving }: { readonly parent: NewRun; readonly leaving: Leaving },
   child: RunRow,
 ): Promise<NewRun | undefined> {
   const { header } = child.input;
@@ -171,7 +227,7 @@ function isUnread(
 }
 
 /** The child's own, but for the family that it is in. */
-function headerOf({ runId, input }: RunRow, child: RunHeader): RunHeader {
+function headerOf({ runId, input }: NewRun, child: RunHeader): RunHeader {
   const { sessionId, correlationId } = input.header;
   const { startedBy, place } = child;
   return {
@@ -191,22 +247,17 @@ async function hold(deps: ChildrenDeps, source: RunRow, run: NewRun): Promise<vo
   });
 }
 
-/** `onAccepted` is called before it is started. */
-async function accept(
+/** `start` starts it. One that an earlier try accepted stays as it is. */
+async function accepted(
   deps: ChildrenDeps,
   child: NewRun,
-  onAccepted: () => Promise<void>,
-): Promise<void> {
+): Promise<{ readonly run: NewRun; readonly start: () => Promise<unknown> }> {
   const { families, runs } = deps.stores;
   const known = await runs.find(child.tenant, child.runId);
-  if (known) {
-    await onAccepted();
-    return void (await startRun(deps, known));
-  }
+  if (known) return { run: known, start: () => startRun(deps, known) };
   const row = await families.acceptChild(child, MAX_DESCENDANTS);
   if (row === 'parent-ended') throw new HostError('run_state_conflict');
   if (row === 'full')
     throw new HostError('child_limit_exceeded', { kind: 'child-runs', limit: MAX_DESCENDANTS });
-  await onAccepted();
-  await startNew(deps, row);
+  return { run: row, start: () => startNew(deps, row) };
 }

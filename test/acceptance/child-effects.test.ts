@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import { agentNode, definition, node } from '../support/definitions.ts';
+import { agentNode, chain, definition, node } from '../support/definitions.ts';
 import { startTestHost, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { paced } from '../support/machine.ts';
@@ -26,13 +26,25 @@ const CUT = definition('cut', [
     settings: { timeoutMs: paced(4_000), retry },
   }),
 ]);
+/** Its child has one of its own pay, and fails. */
+const BELOW = definition('below', [
+  node('deep', 'core.subWorkflow', {
+    config: { workflowId: 'pays-and-fails' },
+    settings: { retry },
+  }),
+]);
+const PAYS_AND_FAILS = chain('pays-and-fails', [
+  node('sub', 'core.subWorkflow', { config: { workflowId: PAYS.id } }),
+  node('fail', 'core.fail', { config: { code: 'made_to_fail' } }),
+]);
 
 const paying = payingTool(paced(30_000));
 let host: TestHost;
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'openwop-effects-'));
-  for (const workflow of [ASKED_TWICE, PAYS, CUT]) await writeDefinition(folder, workflow);
+  for (const workflow of [ASKED_TWICE, PAYS, CUT, BELOW, PAYS_AND_FAILS])
+    await writeDefinition(folder, workflow);
   const agent = (agentId: string, toolId: string) => ({
     manifest: {
       ...{ agentId, persona: agentId, modelClass: 'general' as const },
@@ -158,5 +170,29 @@ describe('a child run that a later attempt starts in the place of another', () =
     expect(paying.paid).toEqual([10]);
     const [, again = ''] = children;
     expect(await askedBy(again)).toMatchObject([{ data: { artifactType: 'effect-in-doubt' } }]);
+  });
+
+  it('[I91] is told the same of its own child, though the fork of the one before has none yet', async () => {
+    paying.behave = async () => ({ receipt: paying.paid.length });
+    const { runId } = await toEnd(BELOW.id);
+    expect(paying.paid).toEqual([10]);
+    const { families } = host.stores;
+    const accept = families.acceptChild.bind(families);
+    let isOver = () => {};
+    const over = new Promise<void>((resolve) => (isOver = resolve));
+    const acceptChild: typeof accept = async (child, limit) => {
+      const { fork, header } = child.input;
+      if (fork && header.depth === 2) await over;
+      return accept(child, limit);
+    };
+    Object.assign(families, { acceptChild });
+    const { status, children } = await branchAtRetry(runId).finally(() => {
+      Object.assign(families, { acceptChild: accept });
+      isOver();
+    });
+    expect([status, paying.paid]).toEqual(['failed', [10]]);
+    const [, again = ''] = children;
+    const [below = ''] = await childrenOf(again);
+    expect((await rowsOf(below)).map(({ type }) => type)).toContain('agent.toolReturned');
   });
 });

@@ -1,7 +1,9 @@
-// Contract of the effect ledger for what a failover of the database has lost, and for what a human is shown at once.
+// Contract of the effect ledger for what a failover of the database has lost, for what a human is shown at once, and for whose an
+// inherited effect is.
 import { describe, expect, it } from 'vitest';
 import type { EffectClaim, EffectIdentity, ShownCall } from '../../src/ports/effects.ts';
-import { identityOf, newId, startedRun, type GivenStores } from './given.ts';
+import { INHERITED_EPOCH } from '../../src/rules/run-input.ts';
+import { identityOf, newId, refTo, startedRun, type GivenStores } from './given.ts';
 
 const LEASE_MS = 60_000;
 const OTHER = { idempotent: false, leaseMs: LEASE_MS };
@@ -35,6 +37,21 @@ export function lostClaimsContract(stores: GivenStores): void {
       expect(claim).toMatchObject({ kind: 'done', outcomeHash: 'sha256:outcome' });
       const nobody = identityOf(newId('run'));
       expect(await ledger().putBack({ ...lost, identity: nobody })).toBe(false);
+    });
+
+    // [I91]
+    it('architecture §6 inherited with a run above, and then by its own run: one row, of that run', async () => {
+      const above = identityOf(await startedRun(stores()), { series: newId('series') });
+      const own = { ...above, runId: await startedRun(stores()) };
+      const former = { attempt: 0, state: 'in-doubt' } as const;
+      for (const identity of [above, own, own]) await ledger().inherit([{ ...former, identity }]);
+      expect(await ledger().ofRun(refTo(above.runId))).toEqual([]);
+      expect(await ledger().ofRun(refTo(own.runId))).toMatchObject([former]);
+      // What was claimed since is whose claim it is.
+      const force = { epoch: INHERITED_EPOCH };
+      await ledger().claim(own, 0, { ...OTHER, force });
+      await ledger().inherit([{ ...former, identity: above }]);
+      expect(await ledger().ofRun(refTo(own.runId))).toMatchObject([{ state: 'claimed' }]);
     });
 
     it.each([

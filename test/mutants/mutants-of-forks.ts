@@ -73,8 +73,22 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    ['src/runs/fork-children.ts', '  await onAccepted();\n  await startNew(', '  await startNew('],
+    ['src/runs/fork-children.ts', '    starts.push(start);', '    await start();'],
     ['test/runs/fork-children.test.ts', 'notes what its source performed before it starts'],
+  ],
+  [
+    91,
+    ['src/runs/fork-children.ts', 'const isWhole = !fork.isBelowBranch;', 'const isWhole = false;'],
+    ['test/runs/fork-children.test.ts', 'has what runs below it performed noted'],
+  ],
+  [
+    91,
+    [
+      'src/adapters/postgres/effect-ledger.ts',
+      "'UPDATE effects SET run_id = $2 WHERE effect_id = $1 AND epoch = $3'",
+      "'UPDATE effects SET run_id = $2 WHERE effect_id = $1 AND epoch < $3'",
+    ],
+    ['test/adapters/postgres-stores.test.ts', 'one row, of that run'],
   ],
   [
     91,

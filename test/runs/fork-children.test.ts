@@ -5,6 +5,7 @@ import { childRunIdOf, childSeriesOf } from '../../src/rules/ids.ts';
 import type { ForkOf, RunInput } from '../../src/rules/run-input.ts';
 import type { Recording } from '../../src/rules/recording.ts';
 import { readRows } from '../../src/log/rows.ts';
+import type { LogRow } from '../../src/ports/log.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ChildrenDeps } from '../../src/runs/deps.ts';
@@ -46,12 +47,21 @@ async function openRun(of: Partial<RunInput> = {}): Promise<RunRef> {
 /** A run with a child. */
 async function familyOf(child: Partial<RunInput> = {}) {
   const source = await openRun();
-  const header = {
-    ...{ sessionId: source.runId, correlationId: source.runId, parentRunId: source.runId },
-    ...{ place: 'here', series: childSeriesOf(source.runId, 'here') },
-    ...{ causationId: CALL, startedBy: { runId: source.runId, key: STARTED_BY }, depth: 1 },
+  return { source, child: await openRun({ ...child, header: below(source, 'here') }) };
+}
+
+function below({ runId }: RunRef, place: string): RunInput['header'] {
+  return {
+    ...{ sessionId: runId, correlationId: runId, parentRunId: runId },
+    ...{ place, series: childSeriesOf(runId, place) },
+    ...{ causationId: CALL, startedBy: { runId, key: STARTED_BY }, depth: 1 },
   };
-  return { source, child: await openRun({ ...child, header }) };
+}
+
+async function keysOf(rows: AsyncIterable<LogRow>): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of rows) keys.push(key);
+  return keys;
 }
 
 async function forked({ runId }: RunRef, mode: ForkOf['mode']): Promise<RunRef> {
@@ -96,14 +106,49 @@ describe('a child of a fork', () => {
       const fork = await forked(source, mode);
       const noted: { keys: string[]; temporalRunId: string | undefined }[] = [];
       await children().fork(fork, RECORDING, {
-        noteEffects: async ({ tenant, runId }, rows) => {
-          const keys: string[] = [];
-          for await (const { key } of rows) keys.push(key);
-          const row = await stores.runs.find(tenant, runId);
-          noted.push({ keys, temporalRunId: row?.temporalRunId });
+        effects: {
+          recordingOf: () => Promise.reject(new Error('it has none below')),
+          note: async ({ tenant, runId }, rows) => {
+            const row = await stores.runs.find(tenant, runId);
+            noted.push({ keys: await keysOf(rows), temporalRunId: row?.temporalRunId });
+          },
         },
       });
       expect(noted).toEqual(expected ? [{ keys: expected, temporalRunId: undefined }] : []);
+    },
+  );
+
+  // [I91]
+  it.each(['ended', 'open'] as const)(
+    'has what runs below it performed noted before any of the family begins (%s)',
+    async (kind) => {
+      const { source, child } = await familyOf();
+      await appendRows(stores, child.runId, [STARTED_BY]);
+      const grandchild = await openRun({ header: below(child, 'there') });
+      if (kind === 'ended') for (const run of [grandchild, child, source]) await end(stores, run);
+      const fork = await forked(source, 'branch');
+      const own = childRunIdOf(fork.runId, CALL, 0);
+      const noted: object[] = [];
+      await children().fork(fork, RECORDING, {
+        effects: {
+          recordingOf: async ({ runId }) => {
+            expect([kind, runId]).toEqual(['open', own]);
+            return RECORDING;
+          },
+          note: async ({ runId, input }, rows, keeper) => {
+            const { temporalRunId } = (await stores.runs.find(fork.tenant, own)) ?? {};
+            const { series } = input.header;
+            const keys = (await keysOf(rows)).length > 0;
+            noted.push({ runId, series, keeper: keeper.runId, keys, temporalRunId });
+          },
+        },
+      });
+      const series = childSeriesOf(fork.runId, 'here');
+      const rest = { keeper: own, keys: true, temporalRunId: undefined };
+      expect(noted).toEqual([
+        { runId: own, series, ...rest },
+        { runId: childRunIdOf(own, CALL, 0), series: childSeriesOf(series, 'there'), ...rest },
+      ]);
     },
   );
 

@@ -182,7 +182,11 @@ async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
   // Also of a run that has ended meanwhile: its series goes on in its family.
   if ((await stateOf(tx, former.identity)) === 'none') return;
   const inherited = { idempotent: false, isAsked: true, isForeign: true, epoch: INHERITED_EPOCH };
-  await insert(tx, { ...former, ...inherited, leaseMs: 0 });
+  if (await insert(tx, { ...former, ...inherited, leaseMs: 0 })) return;
+  // It was noted with a run above while this one was not there: it is this one's own.
+  await tx.query('UPDATE effects SET run_id = $2 WHERE effect_id = $1 AND epoch = $3', [
+    ...[effectIdOf(former.identity), former.identity.runId, INHERITED_EPOCH],
+  ]);
 }
 
 interface NewEffect {
