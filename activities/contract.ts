@@ -193,8 +193,16 @@ export interface CallToolInput {
      * an effect in doubt.
      */
     | { readonly kind: 'skip'; readonly reason?: string; readonly isRefusal?: true }
-    /** `epoch` of the doubt that was answered, earlier calls that were shown (HumanWord): the answer holds for one claim. */
-    | { readonly kind: 'perform'; readonly epoch?: number; readonly shown?: readonly ShownCall[] }
+    /**
+     * `epoch` of the doubt that was answered, earlier calls that were shown (HumanWord): the answer holds for one claim. `asked`:
+     * the reason that named those calls, where the question was asked by the source that a branch has left.
+     */
+    | {
+        readonly kind: 'perform';
+        readonly epoch?: number;
+        readonly shown?: readonly ShownCall[];
+        readonly asked?: string;
+      }
     | { readonly kind: 'unreached' };
   /**
    * Of a branch that left its source within this visit of the node: entries of its log that are its source's. What those

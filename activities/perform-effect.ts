@@ -16,7 +16,6 @@ import { canonicalJson, utf8Length, type JsonValue } from '../src/rules/json.ts'
 import { INHERITED_EPOCH, seriesOf } from '../src/rules/run-input.ts';
 import { maskedAt } from '../src/rules/redaction.ts';
 import type {
-  EarlierCall,
   EffectClaim,
   EffectIdentity,
   EffectRecall,
@@ -24,7 +23,6 @@ import type {
   HumanWord,
   OpenEffect,
   ShownCall,
-  StandingReason,
 } from '../src/ports/effects.ts';
 import type { Tool, ToolCallContext, ToolProgress } from '../src/ports/tools.ts';
 import { abortAfter, Moment, within } from '../src/system/time.ts';
@@ -39,6 +37,7 @@ import {
   type FailedCall,
   type ToolError,
 } from './tool-errors.ts';
+import { shownWith, standingReason } from './standing.ts';
 import { untilStored } from './until-stored.ts';
 import { readJson, writeJson } from './transcript.ts';
 import { ownFailures } from './tries.ts';
@@ -91,6 +90,7 @@ interface Effect extends KnownEffect {
 
 type Settled = Exclude<EffectResult, { kind: 'in-doubt' }>;
 type Perform = Extract<EffectClaim, { kind: 'perform' }>;
+type PerformWord = Extract<CallToolInput['resolution'], { kind: 'perform' }>;
 type Word = Extract<CallToolInput['resolution'], { kind: 'skip' | 'happened' }>;
 
 export async function performEffect(effect: Effect): Promise<EffectResult> {
@@ -99,8 +99,22 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
   // A human's "perform" holds for one claim: were it to hold for later ones, a crash after the effect would repeat it.
   const word = resolution?.kind === 'perform' ? resolution : undefined;
   const claimedAt = new Moment();
-  const claim = await claimEffect(effect, word);
+  const claim = await claimByWord(effect, word);
   return claim.kind === 'perform' ? perform(effect, claim, claimedAt) : follow(effect, claim);
+}
+
+/**
+ * A question that a branch has of its source named calls of that: what the branch has of them is what was shown, where it would
+ * ask the same, and nothing else is known of them since.
+ */
+async function claimByWord(effect: Effect, word: PerformWord | undefined): Promise<EffectClaim> {
+  const claim = await claimEffect(effect, word);
+  if (claim.kind !== 'differs' || word?.asked === undefined) return claim;
+  const { earlier } = claim;
+  const isInherited = earlier.every(({ epoch }) => epoch === INHERITED_EPOCH);
+  const isSame = standingReason(claim, effect.input.context) === word.asked;
+  if (!isInherited || !isSame) return claim;
+  return claimEffect(effect, { ...word, shown: earlier });
 }
 
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
@@ -214,30 +228,6 @@ function claimEffect(
   return ports.stores.effects.claim(identityOf(input), input.context.attempt, options);
 }
 
-/** What a human must know before a new call is performed: what is certain comes first. */
-const STANDING = Object.entries({
-  result: 'The same call was made before and happened, but its result could not be used',
-  doubt: 'It is not known whether an earlier call of the tool happened',
-  attempt: 'An earlier attempt of this node made another call of the tool, which may have happened',
-} satisfies Record<StandingReason, string>);
-
-/**
- * Names the calls that stand in the way by their nodes. Without ids of runs and in one order: a branch that asks the same may go by
- * what was answered in its source.
- */
-function standingReason(
-  { earlier, isMore }: Extract<EffectClaim, { kind: 'differs' }>,
-  { runId }: StepContext,
-): string {
-  const placeOf = (call: EarlierCall): string =>
-    `node ${call.nodeId} of ${call.runId === runId ? 'this run' : 'another run of its family'}`;
-  const reasons = STANDING.flatMap(([name, reason]) => {
-    const places = new Set(earlier.filter(({ why }) => why === name).map(placeOf));
-    return places.size === 0 ? [] : [`${reason}: ${[...places].sort().join(', ')}`];
-  });
-  return `This call was not made. ${reasons.join('. ')}${isMore ? ', and others' : ''}.`;
-}
-
 /** What a human who leaves a doubt does not settle. */
 const LEFT_IN_DOUBT =
   'A human decided not to perform the effect again. Whether it happened is unknown.';
@@ -281,18 +271,6 @@ async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResul
         reason: 'The run has ended: no effect is performed for it.',
       });
   }
-}
-
-/** A human who has answered about others is asked about these alone; the next word is on all of them. */
-function shownWith(
-  { resolution }: CallToolInput,
-  earlier: readonly EarlierCall[],
-): readonly ShownCall[] {
-  const before = resolution?.kind === 'perform' ? resolution.shown : undefined;
-  return [
-    ...(before ?? []),
-    ...earlier.map(({ effectId, epoch, why }) => ({ effectId, epoch, why })),
-  ];
 }
 
 async function perform(effect: Effect, claim: Perform, claimedAt: Moment): Promise<EffectResult> {

@@ -6,13 +6,14 @@ import type { Invocation } from './agent-work.ts';
 import type { RunState } from './frames.ts';
 import type { ActivityName, StepRequest } from './steps.ts';
 
-/** Frames keep no such word, nor the epochs of the source's ledger; an answer that no frame has taken yet is marked. */
+/** Frames keep no such word, nor ids and epochs of the source's ledger; an answer that no frame has taken yet is marked. */
 export function dropWords({ frames, interrupts }: RunState): void {
   for (const { data } of Object.values(frames)) {
     const { invocation } = data as { invocation?: Pick<Invocation, 'calls'> };
     for (const call of invocation?.calls ?? []) {
       if (call.resolution?.kind === 'perform') call.resolution = undefined;
       if (call.doubt?.epoch !== undefined) call.doubt.epoch = INHERITED_EPOCH;
+      if (call.doubt?.shown) Object.assign(call.doubt, { shown: undefined, isOfSource: true });
     }
   }
   for (const open of Object.values(interrupts))

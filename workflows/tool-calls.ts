@@ -326,7 +326,7 @@ function inputOf(
 
 function resolutionOf(
   value: JsonValue,
-  { epoch, shown }: Pick<NonNullable<ToolCall['doubt']>, 'epoch' | 'shown'> = {},
+  { epoch, shown, isOfSource, reason }: Partial<NonNullable<ToolCall['doubt']>> = {},
 ): NonNullable<CallToolInput['resolution']> {
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
@@ -336,6 +336,7 @@ function resolutionOf(
     kind: 'perform',
     ...(epoch === undefined ? {} : { epoch }),
     ...(shown ? { shown } : {}),
+    ...(isOfSource && reason !== undefined ? { asked: reason } : {}),
   };
 }
 

@@ -175,6 +175,25 @@ describe('architecture §5: nothing is repeated silently, in a branch neither', 
     await checkInvariants(host, forked);
   });
 
+  // [I91]
+  it('a new call that was asked about where a branch leaves is asked about once, and performed once', async () => {
+    const { runId, retriedAt } = await source();
+    const agents = { [AGENT]: { systemPrompt: 'You pay.\nrule: more' } };
+    const asking = await branch(runId, retriedAt, { agents });
+    await host.waitFor(asking, asks);
+    const { length } = await rowsOf(asking);
+    const forked = await branch(asking, length, {});
+    await host.waitFor(forked, asks);
+    await answer(forked, 'accept');
+    expect((await host.waitFor(forked, asks)).status).toBe('failed');
+    expect(paying.paid).toEqual([10, 11]);
+    const asked = (await rowsOf(forked)).filter(({ type }) => type === 'interrupt.requested');
+    expect(asked).toHaveLength(1);
+    await checkInvariants(host, forked);
+    await answer(asking, 'reject');
+    await host.waitFor(asking, ended);
+  });
+
   it('a call whose end nobody knew goes to a human, though its tool could be asked by its key', async () => {
     paying.behave = () => Promise.reject(new Error('the connection broke'));
     const runId = await host.startRun({ workflowId: WORKFLOW.id });

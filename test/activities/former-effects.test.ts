@@ -253,6 +253,32 @@ describe('architecture §5: of a later attempt of a branch', () => {
   });
 
   // [I91]
+  test('a word on what its source asked permits the call where the branch asks the same, and no other', async () => {
+    const rig = await rigOf();
+    await logWith(rig, { answer: { outcome: { paid: 1 }, status: 'ok' } });
+    const words = { order: 'A-2' };
+    const call = (kind: object, occurrence = 0) =>
+      callAgain(rig, {
+        call: {
+          ...{ callId: 'call-2', toolId: TOOL_ID, arguments: words, occurrence },
+          argsHash: digestOf(canonicalJson(words)),
+        },
+        ...kind,
+      });
+    const word = (asked: string) => ({ resolution: { kind: 'perform', asked } as const });
+    const { reason } = (await call({})) as { reason: string };
+    expect(await call(word('Something else.'))).toMatchObject({ kind: 'in-doubt', reason });
+    expect(performed).toBe(0);
+    expect(await call(word(reason))).toMatchObject(RETURNED);
+    expect(performed).toBe(1);
+    // What stands there now was made by the branch: no source has asked about that.
+    const attempt = { context: { ...rig.context, visit: 1, attempt: 2 } };
+    const again = { ...attempt, ...word(reason) };
+    expect(await call(again, 1)).toMatchObject({ kind: 'in-doubt', reason });
+    expect(performed).toBe(1);
+  });
+
+  // [I91]
   test('a fork of a child run notes what its source’s log has, for those that come in its place', async () => {
     const source = await rigOf();
     const absent = { contentRef: `sha256:${'0'.repeat(64)}`, bytes: 40_000, preview: '{' };

@@ -102,6 +102,29 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
+    [WORDS, 'shown: undefined, isOfSource: true', 'shown: undefined'],
+    [OF_EFFECTS, 'asked about where a branch leaves'],
+  ],
+  [
+    91,
+    [
+      'activities/perform-effect.ts',
+      'if (!isInherited || !isSame) return claim;',
+      'if (!isInherited) return claim;',
+    ],
+    ['test/activities/former-effects.test.ts', 'a word on what its source asked'],
+  ],
+  [
+    91,
+    [
+      'activities/perform-effect.ts',
+      'if (!isInherited || !isSame) return claim;',
+      'if (!isSame) return claim;',
+    ],
+    ['test/activities/former-effects.test.ts', 'a word on what its source asked'],
+  ],
+  [
+    91,
     [WORDS, '{ ...open.resolution, isRecorded: true }', 'open.resolution'],
     [OF_WORDS, 'that its frame has not taken yet'],
   ],

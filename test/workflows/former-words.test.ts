@@ -20,6 +20,7 @@ test('a frame keeps none that performs, and no epoch of another ledger', () => {
     ...WORDS.map((resolution) => ({ resolution })),
     { doubt: { ...doubt, epoch: 3 } },
     { doubt: { ...doubt } },
+    { doubt: { ...doubt, shown: [{ effectId: 'eff-2', epoch: 1, why: 'attempt' }] } },
   ];
   const state = {
     frames: { n: { data: { invocation: { calls } } }, other: { data: {} } },
@@ -30,6 +31,7 @@ test('a frame keeps none that performs, and no epoch of another ledger', () => {
     ...[{}, { resolution: WORDS[1] }, { resolution: WORDS[2] }],
     { doubt: { ...doubt, epoch: INHERITED_EPOCH } },
     { doubt },
+    { doubt: { ...doubt, isOfSource: true } },
   ]);
 });
 
