@@ -35,7 +35,7 @@ import {
 } from './context.ts';
 import { newFrame, type OpenChild } from './frames.ts';
 import { gate, isPaused } from './pause.ts';
-import { stepKey, uncancelled, type Steps } from './steps.ts';
+import { stepKey, uncancelled } from './steps.ts';
 
 /** A type, not an interface: it is part of a frame's JSON. */
 export type Child = {
@@ -225,17 +225,17 @@ export function refuse(child: Child, code: string, message: string): void {
 
 /**
  * Waits for the end of a child; one that takes too long is cancelled, and ends as `child_timeout`. `isNeeded`: once it
- * says no, the child is told to end; `isTaken`: whether a segment that begins takes its end (StepRequest.isNeeded).
+ * says no, the child is told to end.
  */
 export async function endOf(
   visit: Visit,
   child: Child,
-  { isNeeded = () => true, isTaken = () => true, ...taken }: Taking,
+  { isNeeded = () => true, ...taken }: Taking,
 ): Promise<ChildResult> {
   const { run } = visit;
   const { refusal } = child;
   try {
-    while ((await orEnded(visit, [child], () => ended(visit, child, isNeeded))) === 'anew');
+    await orEnded(visit, [child], () => ended(visit, child, isNeeded));
     if (child.phase === 'held') await recall(visit, child);
     if (child.recordedOf !== undefined) {
       noteComing(run, child);
@@ -250,7 +250,6 @@ export async function endOf(
         ...(refusal ? { refused: refusal } : {}),
         ...(recordedOf === undefined ? {} : { recordedOf }),
       },
-      isNeeded: isTaken,
     });
     // Another than it was, where the run has left its source meanwhile.
     const { runId: childRunId, dismissed } = child;
@@ -264,7 +263,6 @@ export async function endOf(
 
 type Taking = Pick<EndChildInput, 'harvest' | 'tool'> & {
   readonly isNeeded?: () => boolean;
-  readonly isTaken?: () => boolean;
 };
 
 /** It was under way where the run left its source: the record says what became of it. */
@@ -302,8 +300,8 @@ async function recordedTurn(visit: Visit, child: Child): Promise<void> {
   if (own === undefined) return;
   const isBefore = ([runId, other]: [string, OpenChild]) =>
     other.nodeId === nodeId && runId !== child.runId && (other.turn ?? -1) < own;
-  const isToCome = ({ visit: { frame: at }, child: { phase } }: Kin) =>
-    at.nodeId === nodeId && (phase === 'asked' || phase === 'held');
+  const isToCome = ({ visit: { frame: at }, child: { phase }, isEarlier }: Kin) =>
+    !isEarlier && at.nodeId === nodeId && (phase === 'asked' || phase === 'held');
   const before = () => Object.entries(run.state.children ?? {}).filter(isBefore);
   const isTurn = () => before().length === 0 && ![...run.kin].some(isToCome);
   for (let waits = 0; !isTurn(); waits++) {
@@ -318,24 +316,22 @@ async function recordedTurn(visit: Visit, child: Child): Promise<void> {
   }
 }
 
-async function ended(visit: Visit, child: Child, isNeeded: () => boolean): Promise<Lapsed> {
-  if (child.phase !== 'running') return undefined;
+async function ended(visit: Visit, child: Child, isNeeded: () => boolean): Promise<void> {
+  if (child.phase !== 'running') return;
   const { run } = visit;
   const isOver = () => !isOpen(run, child) || !isNeeded();
   const key = stepKey(visit, `${child.step}.wait`);
   if (await run.steps.wait(key, child.deadlineMs, isOver))
     return dismiss(visit, child, 'not-needed');
   child.dismissed ??= 'timeout';
-  const lapsed = await cancelChild(visit, child, { step: 'timeout', reason: CHILD_TIMEOUT });
-  return lapsed;
+  await cancelChild(visit, child, { step: 'timeout', reason: CHILD_TIMEOUT });
 }
 
 /** Ends a child that nobody needs any more: who waits for it finds out what it came to. */
-export async function dismiss(visit: Visit, child: Child, reason: string): Promise<Lapsed> {
-  if (child.phase !== 'running' || child.dismissed || !isOpen(visit.run, child)) return undefined;
+export async function dismiss(visit: Visit, child: Child, reason: string): Promise<void> {
+  if (child.phase !== 'running' || child.dismissed || !isOpen(visit.run, child)) return;
   child.dismissed = 'not-needed';
-  const lapsed = await cancelChild(visit, child, { step: 'dismissed', reason });
-  return lapsed;
+  await cancelChild(visit, child, { step: 'dismissed', reason });
 }
 
 /**
@@ -354,24 +350,20 @@ export async function endLeftChildren(run: Run): Promise<void> {
   await Promise.all(told);
 }
 
-/** How the wait for a child's end was over, where there was one. */
-type Lapsed = Awaited<ReturnType<Steps['lapse']>> | undefined;
-
 /** Tells the child, and waits for its end, no longer than CHILD_CANCEL_MS: that it was told is durable. */
 async function cancelChild(
   visit: Pick<Visit, 'run' | 'frame'>,
   child: Pick<Child, 'step' | 'runId'>,
   { step, reason }: { readonly step: string; readonly reason: string },
-): Promise<Lapsed> {
+): Promise<void> {
   const { run } = visit;
   const { runId: childRunId } = child;
   const name = `${child.step}.${step}`;
   const input = { childRunId, reason };
   const { found } = await run.steps.run(visit, 'cancelChild', { step: name, input });
-  if (found !== 'open') return undefined;
+  if (found !== 'open') return;
   const isOver = () => !isOpen(run, child);
-  const lapsed = await run.steps.lapse(stepKey(visit, name), CHILD_CANCEL_MS, isOver);
-  return lapsed;
+  await run.steps.lapse(stepKey(visit, name), CHILD_CANCEL_MS, isOver);
 }
 
 /**

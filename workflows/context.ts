@@ -39,6 +39,8 @@ export interface Run {
   readonly nodes: ReadonlyMap<string, WorkflowNode>;
   /** Everything that a cancel or a failure stops. */
   scope: CancellationScope;
+  /** What watches the run's time, and the clock of a rehearsal. */
+  clocks?: CancellationScope;
   /** Set once; the first ending wins. */
   ending?: Ending;
   /** Key of the fact that it ended by. */
@@ -59,7 +61,7 @@ export interface Run {
   readonly holding: Set<HoldReason>;
   /** Ids of children are made of it: its own id, and in the recorded part of a fork that of the run which lived it. */
   livedAs: string;
-  /** Children that were asked for in this segment and have not been taken to their end: a fork renames them. */
+  /** Children that were asked for and have not been taken to their end, in the order of that: a fork renames them. */
   readonly kin: Set<Kin>;
   /** State for the next segment: set once, and nothing that happens afterwards in this segment counts. */
   frozen?: JsonValue;
@@ -71,6 +73,8 @@ export interface Run {
 export interface Kin {
   readonly visit: Visit;
   readonly child: Child;
+  /** Asked for in a segment of the source before this one. */
+  readonly isEarlier?: true;
 }
 
 /**

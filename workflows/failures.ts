@@ -55,12 +55,9 @@ export class CancelledBeforeStart extends CancelledFailure {
   }
 }
 
-/** The step was held back over the end of a segment, and the next one does without it: nothing comes of it. */
-export class StepDropped extends Error {}
-
 /** Whether a step that threw this may have left a block open. */
 export function mayStream(error: unknown): boolean {
-  const isClosed = [CancelledAfterResult, CancelledBeforeStart, StepDropped];
+  const isClosed = [CancelledAfterResult, CancelledBeforeStart];
   return !isClosed.some((it) => error instanceof it);
 }
 

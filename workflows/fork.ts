@@ -10,7 +10,6 @@
 import { ApplicationFailure, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
-import { MESSAGES } from '../src/rules/messages.ts';
 import {
   beginningMs,
   givenOf,
@@ -34,9 +33,9 @@ import { compareWith, emit, endJournal, noteLive } from './journal.ts';
 import { forkChildren, liveSteps, readRecording, spared } from './live-steps.ts';
 import { takeOverlay } from './overlay.ts';
 import { tellNobody } from './rehearsal.ts';
-import type { Delivery } from './recorded-player.ts';
+import type { Delivery, LeftBefore } from './recorded-player.ts';
 import { recordedSteps } from './recorded-steps.ts';
-import { leaveFrames } from './schedule.ts';
+import { enterSegment, leaveSegment } from './source-segments.ts';
 import { isCrowded, type Steps } from './steps.ts';
 
 /** Pages of one recording. */
@@ -130,12 +129,19 @@ async function read(
 export function stepsBehind({ fork, carried }: RunInput): Steps {
   if (!fork) return liveSteps();
   const steps = recordedSteps(liveSteps());
-  const { overlay, standing } = carried === undefined ? {} : restoredRunState(carried);
-  const none = { laterMs: 0, streams: new Map(), children: new Map() };
-  const performed = standing && performedBy(standing);
-  steps.leave({ ...none, mode: fork.mode, overlay, ...(performed ? { performed } : {}) });
-  if (standing) compareWith(namesBeside(standing));
+  const state: Partial<RunState> = carried === undefined ? {} : restoredRunState(carried);
+  steps.leave({ ...behind(state), mode: fork.mode });
+  if (state.standing) compareWith(namesBeside(state.standing));
   return steps;
+}
+
+/** What a segment goes by whose run left its source in one before it. */
+function behind({
+  overlay,
+  standing,
+}: Pick<Partial<RunState>, 'overlay' | 'standing'>): LeftBefore {
+  const none = { laterMs: 0, streams: new Map(), children: new Map() };
+  return { ...none, overlay, ...(standing ? { performed: performedBy(standing) } : {}) };
 }
 
 /** Gives the run what its source was given, as far as the fork goes, and lets it live then. */
@@ -154,12 +160,10 @@ export async function playRecord(run: Run, fork: Fork): Promise<void> {
       const isOther = isCut && count === batches.length - 1;
       if (isOther) comparison.end();
       const next = endOf(fork, count);
-      if (batch.begins && count > 0 && batch.stimuli.some(isCancelMessage)) {
-        leaveFrames(run);
-        steps.leaveFrames();
-      }
       const stimuli = count === 0 ? batch.stimuli.filter(isOfWorld) : inOrder(batch);
-      await steps.deliver(batch, { stimuli, whenStated: whenStatedBy(fork, count) });
+      const delivery = { stimuli, whenStated: whenStatedBy(fork, count) };
+      const begins = batch.begins && count > 0 && !run.ending;
+      await steps.deliver(batch, begins ? { ...delivery, segment: segmentOf(run) } : delivery);
       atMs = batch.atMs;
       count++;
       if (isOther) break;
@@ -202,9 +206,14 @@ function whenStatedBy(fork: Fork, batch: number): Delivery['whenStated'] {
   return (key) => fork.comparison.whenStated(key, next);
 }
 
-/** Taken before a segment enters its frames. */
-function isCancelMessage(stimulus: Stimulus): boolean {
-  return stimulus.kind === 'message' && stimulus.update === MESSAGES.cancel.update;
+function segmentOf(run: Run): NonNullable<Delivery['segment']> {
+  return {
+    leave() {
+      leaveSegment(run);
+      return behind(run.state);
+    },
+    enter: () => enterSegment(run),
+  };
 }
 
 function isOfWorld({ kind }: Stimulus): boolean {

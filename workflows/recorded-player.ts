@@ -7,6 +7,7 @@ import type { ForkOf } from '../src/rules/run-input.ts';
 import type { Batch, RecordedOutcome, Stimulus } from '../src/rules/recording.ts';
 import type { When } from './comparison.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
+import { unlessFault } from './failures.ts';
 import { nothingMoves } from './live-steps.ts';
 import { RecordedWaits, whileUncancelled } from './recorded-waits.ts';
 import type { ActivityName, Entered, Inbox, Steps } from './steps.ts';
@@ -37,7 +38,12 @@ export interface Delivery {
   readonly stimuli: readonly Stimulus[];
   /** Seen from the end of the task. */
   readonly whenStated: (key: string) => When;
+  /** A segment of the source begins with it: what came before is left, and after the stimuli the frames are entered. */
+  readonly segment?: { leave(): LeftBefore; enter(): void };
 }
+
+/** Of a source that was left in a segment before. */
+export type LeftBefore = Omit<Leaving, 'mode'>;
 
 export class Player {
   isLive = false;
@@ -55,8 +61,6 @@ export class Player {
   readonly endedEarly = new Set<string>();
   atMs = 0;
   batch = 0;
-  /** Of the source. */
-  segment = 0;
   /** Of the task that is delivered; a run without a record holds nothing back. */
   whenStated: Delivery['whenStated'] = () => 'by-now';
   inbox: Inbox | undefined;
@@ -105,16 +109,12 @@ export class Player {
     this.#recorded = new Set(batches.flatMap(({ began }) => began));
   }
 
-  async deliver({ atMs, begins, began }: Batch, { stimuli, whenStated }: Delivery): Promise<void> {
+  async deliver({ atMs, began }: Batch, { stimuli, whenStated, segment }: Delivery): Promise<void> {
     this.atMs = atMs;
     this.whenStated = whenStated;
     this.#begins = new Set(began);
-    // A segment starts what was left to it before its stimuli come; only a cancel by message comes first (fork.ts).
-    if (begins && this.waits.settleForSource()) await nothingMoves();
-    this.tell(stimuli, begins === true);
-    // A segment that begins waits for nothing that is over.
-    if (begins) this.segment++;
-    if (begins && this.batch > 0) this.waits.again(0);
+    if (segment) this.#begin(stimuli, segment);
+    else this.tell(stimuli, false);
     await this.settled();
     for (const activityId of began) this.begun.add(activityId);
     this.batch++;
@@ -168,11 +168,28 @@ export class Player {
     return true;
   }
 
-  leaveFrames(): void {
+  /**
+   * What came with the beginning waited for it, and is given before the first frame is entered. A fork that has left its
+   * source opens its inbox too late for messages that waited (live-steps.ts `held`): they are given after that.
+   */
+  #begin(stimuli: readonly Stimulus[], segment: NonNullable<Delivery['segment']>): void {
     this.steps.clear();
-    this.waits.leaveFrames();
+    this.waits.leaveSegment();
     this.#next.length = 0;
     this.#crowd = [];
+    let isOpen = this.left === undefined;
+    const held = stimuli.filter(({ kind }) => !isOpen && kind === 'message');
+    for (const message of held)
+      void this.waits.until(() => isOpen).then(() => unlessFault(() => this.#give(message, true)));
+    const left = segment.leave();
+    if (this.left) {
+      this.left = { ...left, mode: this.left.mode };
+      for (const former of [this.streams, this.renamed, this.children]) former.clear();
+    }
+    for (const stimulus of stimuli) if (!held.includes(stimulus)) this.#give(stimulus, true);
+    segment.enter();
+    isOpen = true;
+    while (this.waits.settleReady());
   }
 
   leave(leaving: Leaving, atMs: number | undefined): void {

@@ -9,7 +9,7 @@ import type { PayloadOf } from '../src/rules/events.ts';
 import { activityEventKey, activityIdOf } from '../src/rules/ids.ts';
 import type { Batch } from '../src/rules/recording.ts';
 import { tupleOf, type Place, type Run } from './context.ts';
-import { CancelledAfterResult, StepDropped } from './failures.ts';
+import { CancelledAfterResult } from './failures.ts';
 import { admitRecorded, emit } from './journal.ts';
 import { withoutWord } from './former-words.ts';
 import { withGrace } from './live-steps.ts';
@@ -18,9 +18,6 @@ import { resultOf } from './recorded-outcomes.ts';
 import { rest } from './pause.ts';
 import { AGAIN, Player, type Delivery, type Leaving } from './recorded-player.ts';
 import {
-  RUN_CLOCK,
-  isRunKey,
-  runDeadline,
   runKey,
   uncancelled,
   type ActivityName,
@@ -46,8 +43,6 @@ export interface RecordedSteps extends Steps {
    * go on with what came of that. A replay begins no step: what it lacks is replay_source_missing.
    */
   leave(leaving: Leaving, atMs?: number): void;
-  /** What the run's frames wait for never comes. */
-  leaveFrames(): void;
   /** As if it were sent now. */
   enter(message: RunMessage): void;
   /** Somebody cancelled the fork itself. */
@@ -107,31 +102,20 @@ async function waitRecorded(
   { key, deadlineMs, ready }: Awaited,
 ): Promise<boolean> {
   if (deadlineMs !== undefined && deadlineMs <= player.atMs) return ready();
-  const { segment } = player;
-  const isOfRun = isRunKey(key);
-  const ended = await player.waits.condition(ready, { deadlineMs, isOfRun });
+  const ended = await player.waits.condition(ready, deadlineMs);
   if (typeof ended === 'boolean') return ended;
-  const endMs = ended.deadlineMs;
-  // Where a source was left behind that end, it came at once.
-  const isAnew = key === RUN_CLOCK && endMs !== undefined && player.segment > segment;
-  return wait(player, live, {
-    ...{ key, ready },
-    deadlineMs: isAnew ? runDeadline(endMs, player.atMs) : endMs,
-  });
+  return wait(player, live, { key, ready, deadlineMs: ended.deadlineMs });
 }
 
-/** Where its source was left it goes on; the frame of a new segment comes back to what led here. */
+/** Where its source was left it goes on. */
 async function lapseRecorded(
   player: Player,
   live: Steps,
   { key, deadlineMs, ready }: Awaited & { readonly deadlineMs: number },
-): Promise<boolean | 'anew'> {
+): Promise<boolean> {
   if (deadlineMs <= player.atMs) return ready();
-  const { segment } = player;
-  const isOfRun = isRunKey(key);
-  const ended = await player.waits.condition(ready, { deadlineMs, isOfRun });
+  const ended = await player.waits.condition(ready, deadlineMs);
   if (typeof ended === 'boolean') return ended;
-  if (player.segment > segment) return 'anew';
   const { deadlineMs: endMs = deadlineMs } = ended;
   if (player.isLive) return live.wait(key, endMs, ready);
   return lapseRecorded(player, live, { key, ready, deadlineMs: endMs });
@@ -148,7 +132,7 @@ function waitForSource(
     return !run.ending && !when.includes('by-now') && (waitsIfNone || !isNone);
   };
   if (!isHeld()) return undefined;
-  return uncancelled(() => player.waits.until(() => !isHeld(), { isForSource: true }));
+  return uncancelled(() => player.waits.until(() => !isHeld()));
 }
 
 interface Limited {
@@ -163,7 +147,7 @@ function until(player: Player, live: Steps, { ready, limitMs }: Limited): Promis
 }
 
 async function untilRecorded(player: Player, live: Steps, limited: Limited): Promise<unknown> {
-  const ended = await player.waits.until(limited.ready, { isOfRun: true });
+  const ended = await player.waits.until(limited.ready, { isLasting: true });
   return ended === true ? ended : until(player, live, limited);
 }
 
@@ -336,7 +320,6 @@ export function recordedSteps(live: Steps): RecordedSteps {
       player.tell(stimuli, true);
     },
     deliver: (batch, delivery) => player.deliver(batch, delivery),
-    leaveFrames: () => player.leaveFrames(),
     leave: (leaving, atMs) => player.leave(leaving, atMs),
     enter(message) {
       const atMs = player.isLive ? live.now(runKey('overlay')) : player.atMs;
@@ -365,8 +348,7 @@ async function runRecorded<Name extends ActivityName>(
   const waits = name !== 'sealBlock' && name !== 'cancelChild';
   const isHeld = () =>
     player.sourcesLeft === sourcesLeft && (run.holding.size > 0 || !player.mayBegin(activityId));
-  const { isNeeded } = request;
-  if (waits && isHeld()) await holdBack(player, run, { place, isHeld, isNeeded });
+  if (waits && isHeld()) await holdBack(player, place, isHeld);
   // As one that was under way then.
   const again = () => begin(player, live, { place, name, request: withoutWord(request) });
   if (player.sourcesLeft > sourcesLeft) return again();
@@ -391,27 +373,12 @@ async function runRecorded<Name extends ActivityName>(
   return again();
 }
 
-interface HeldBack {
-  readonly place: Place;
-  readonly isHeld: () => boolean;
-  readonly isNeeded: StepRequest<ActivityName>['isNeeded'];
-}
-
-/**
- * Waits until the source has begun the step, too, or was left. One that is held back because a segment ends keeps it from
- * coming to rest until the next one begins, which may do without it: throws StepDropped.
- */
-async function holdBack(
-  player: Player,
-  run: Run,
-  { place, isHeld, isNeeded }: HeldBack,
-): Promise<void> {
-  const { segment } = player;
+/** Waits until the source has begun the step, too, or was left. One that the source held keeps the run from coming to rest. */
+async function holdBack(player: Player, place: Place, isHeld: () => boolean): Promise<void> {
+  const { run } = place;
   while (isHeld()) {
-    const isDropped = player.segment > segment && isNeeded?.() === false;
-    if (isDropped) throw new StepDropped();
-    const count = run.holding.size === 0 && player.segment === segment ? 1 : 0;
-    // Neither does one that a pause holds back meanwhile.
+    const count = run.holding.size === 0 ? 1 : 0;
+    // One that a pause holds back meanwhile does not.
     const rests = () => count > 0 && run.holding.size > 0;
     run.inFlight += count;
     await rest(place, () => player.waits.condition(() => !isHeld() || rests())).finally(() => {

@@ -7,10 +7,8 @@ export interface GoOn {
   readonly deadlineMs: number | undefined;
 }
 interface Wait {
-  /** Of the run itself, and of none of its frames. */
-  readonly isOfRun: boolean;
-  /** For what its source stated (Steps.waitForSource). */
-  readonly isForSource: boolean;
+  /** A segment of the source that begins does not drop it. */
+  readonly isLasting: boolean;
   readonly deadlineMs: number | undefined;
   readonly ready: () => boolean;
   /** Takes the wait off. */
@@ -18,7 +16,6 @@ interface Wait {
 }
 
 interface Timer {
-  readonly isOfRun: boolean;
   readonly deadlineMs: number;
   /** Takes the timer off. */
   fire(): void;
@@ -26,8 +23,7 @@ interface Timer {
 
 interface WaitOptions {
   readonly deadlineMs?: number | undefined;
-  readonly isOfRun?: boolean;
-  readonly isForSource?: boolean;
+  readonly isLasting?: boolean;
 }
 
 export class RecordedWaits {
@@ -35,16 +31,13 @@ export class RecordedWaits {
   readonly #timers = new Set<Timer>();
 
   /** As the SDK's condition, so that what continues does so in the same order (live-steps.ts). */
-  async condition(
-    ready: () => boolean,
-    { deadlineMs, isOfRun = false }: WaitOptions = {},
-  ): Promise<boolean | GoOn> {
-    if (deadlineMs === undefined) return this.until(ready, { isOfRun });
+  async condition(ready: () => boolean, deadlineMs?: number): Promise<boolean | GoOn> {
+    if (deadlineMs === undefined) return this.until(ready);
     return CancellationScope.cancellable(async () => {
       try {
         return await Promise.race([
-          this.sleep(deadlineMs, isOfRun).then(() => false),
-          this.until(ready, { deadlineMs, isOfRun }).then((as) => as),
+          this.sleep(deadlineMs).then(() => false),
+          this.until(ready, { deadlineMs }).then((as) => as),
         ]);
       } finally {
         CancellationScope.current().cancel();
@@ -55,11 +48,11 @@ export class RecordedWaits {
   /** Rejects when the scope is cancelled. */
   until(
     ready: () => boolean,
-    { deadlineMs, isOfRun = false, isForSource = false }: WaitOptions = {},
+    { deadlineMs, isLasting = false }: WaitOptions = {},
   ): Promise<true | GoOn> {
     return new Promise((resolve, reject) => {
       const wait: Wait = {
-        ...{ isOfRun, isForSource, deadlineMs, ready },
+        ...{ isLasting, deadlineMs, ready },
         settle: (as) => {
           if (this.#waits.delete(wait)) resolve(as);
         },
@@ -74,10 +67,9 @@ export class RecordedWaits {
   }
 
   /** As the SDK's sleep: the record has when it ended. */
-  sleep(deadlineMs: number, isOfRun = false): Promise<void> {
+  sleep(deadlineMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer: Timer = {
-        isOfRun,
         deadlineMs,
         fire: () => {
           if (this.#timers.delete(timer)) resolve();
@@ -92,16 +84,7 @@ export class RecordedWaits {
 
   /** False: nothing was. */
   settleReady(): boolean {
-    return this.#settle([...this.#waits]);
-  }
-
-  /** False: none was. */
-  settleForSource(): boolean {
-    return this.#settle([...this.#waits].filter(({ isForSource }) => isForSource));
-  }
-
-  #settle(waits: readonly Wait[]): boolean {
-    const ready = waits.filter((wait) => wait.ready());
+    const ready = [...this.#waits].filter((wait) => wait.ready());
     for (const wait of ready) wait.settle(true);
     return ready.length > 0;
   }
@@ -111,10 +94,10 @@ export class RecordedWaits {
     [...this.#timers].find((it) => it.deadlineMs === deadlineMs)?.fire();
   }
 
-  /** What frames wait for never comes. */
-  leaveFrames(): void {
-    for (const wait of this.#waits) if (!wait.isOfRun) this.#waits.delete(wait);
-    for (const timer of this.#timers) if (!timer.isOfRun) this.#timers.delete(timer);
+  /** What waits in a segment of the source that has ended never goes on. */
+  leaveSegment(): void {
+    for (const wait of this.#waits) if (!wait.isLasting) this.#waits.delete(wait);
+    this.#timers.clear();
   }
 
   /** Each begins anew, so much later where it ends at a time. */

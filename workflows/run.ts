@@ -13,24 +13,25 @@ import { closingsOf } from '../src/rules/endings.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
 import type { EventOf } from '../src/rules/events.ts';
 import { withOverlay } from '../src/rules/overlay.ts';
-import { durationLimitMs, ownerOf, type RunInput } from '../src/rules/run-input.ts';
+import { ownerOf, type RunInput } from '../src/rules/run-input.ts';
 import { stateMessage } from './channels.ts';
 import { endLeftChildren } from './child-runs.ts';
-import { inTheWakeOf, traceCauses } from './causes.ts';
+import { traceCauses } from './causes.ts';
+import { startClocks } from './clocks.ts';
 import { compareEnd, endBroken, frameRest, stateApart } from './divergence.ts';
 import { passCancellation } from './failures.ts';
 import { loadFork, openRecord, playRecord, stepsBehind, type Fork } from './fork.ts';
 import { loadPatterns, needsPatterns } from '../src/rules/conditions.ts';
-import { endRun, newScope, type Ending, type Run } from './context.ts';
+import { newScope, type Ending, type Run } from './context.ts';
 import { newRunState, restoredRunState } from './frames.ts';
 import { emit, endedAs, endJournal, openItems, openJournal, restoreOpenItems } from './journal.ts';
 import { answerMessages } from './messages.ts';
 import { restorePause } from './pause.ts';
 import type { RecordedSteps } from './recorded-steps.ts';
-import { clockOf, rehearsed, runClock, stateClock } from './rehearsal.ts';
-import { durationError, startFrames } from './schedule.ts';
+import { clockOf, rehearsed, stateClock } from './rehearsal.ts';
+import { startFrames } from './schedule.ts';
 import { endSegment, wantsNewSegment } from './segments.ts';
-import { RUN_CLOCK, runDeadline, runKey, type Steps } from './steps.ts';
+import { runKey, type Steps } from './steps.ts';
 import { heldBytesOf, runOutputs, shownVariables } from './values.ts';
 
 export async function runWorkflow(input: RunInput): Promise<void> {
@@ -120,41 +121,17 @@ function stateStart(run: Run): void {
 
 /** Waits until the run, or this segment of it, has ended. */
 async function interpret(run: Run, recorded: RecordedSteps | undefined): Promise<Ending> {
-  const clock = startClocks(run);
+  startClocks(run);
   // No segment of a fork ends before it lives: its history holds what it is made from.
   if (recorded) await recorded.until(() => run.ending !== undefined || recorded.isLive());
   for (;;) {
     await run.steps.until(wantsNewSegment(run));
     if (!run.ending) await endSegment(run);
     if (run.ending) {
-      clock.cancel();
+      run.clocks?.cancel();
       return run.ending;
     }
   }
-}
-
-/** What ends with the run: the watch of its time, and the clock of a rehearsal. */
-function startClocks(run: Run): CancellationScope {
-  const clocks = new CancellationScope();
-  const limitMs = durationLimitMs(run.input);
-  // Only for a limit that somebody asked for: the ceiling alone is Temporal's own timeout.
-  if (limitMs < run.input.limits.maxRunDurationMs)
-    clocks.run(() => watchDuration(run, limitMs)).catch(passCancellation);
-  if (run.clock) clocks.run(() => runClock(run)).catch(passCancellation);
-  return clocks;
-}
-
-/** Ends the run when its time is over (capabilities.md §Engine-enforced limits run-duration). */
-async function watchDuration(run: Run, limit: number): Promise<void> {
-  const { steps, state } = run;
-  const deadlineMs = runDeadline(state.startedAtMs + limit, steps.now(RUN_CLOCK));
-  await steps.wait(RUN_CLOCK, deadlineMs, () => run.ending !== undefined);
-  if (run.ending) return;
-  const observed = Math.max(steps.now(runKey('clock.struck')) - state.startedAtMs, limit + 1);
-  const key = 'cap.breached|run-duration';
-  emit('cap.breached', { kind: 'run-duration', limit, observed }, { key });
-  const error = durationError(limit, observed);
-  inTheWakeOf(key, () => endRun(run, { kind: 'failed', error }));
 }
 
 /** Clean-up for every ending: frames and children come to rest, what is open is closed, and the terminal event is stated. */

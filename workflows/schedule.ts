@@ -17,7 +17,7 @@ import {
 } from '../src/rules/routing.ts';
 import type { WorkflowEdge } from '../schemas/types.generated.ts';
 import { beginCauses, causeOf, endCauses, inTheWakeOf } from './causes.ts';
-import { endRun, loopLimit, loopsLeft, newScope, nodeState, type Run } from './context.ts';
+import { endRun, loopLimit, loopsLeft, nodeState, type Run } from './context.ts';
 import { newFrame, type Frame, type NodeError } from './frames.ts';
 import { emit } from './journal.ts';
 import { failureOf, unlessFault } from './failures.ts';
@@ -35,21 +35,16 @@ function decidedIn(run: Run): Decided {
 
 /** Starts the run's first nodes, or in a later segment the frames that were under way. */
 export function startFrames(run: Run): void {
-  const frames = Object.values(run.state.frames);
-  if (run.state.segment > 0) for (const frame of frames) launch(run, frame);
-  else for (const nodeId of run.graph.starts) begin(run, nodeId);
+  if (run.state.segment > 0) return enterFrames(run);
+  for (const nodeId of run.graph.starts) begin(run, nodeId);
   // Where every first node is disabled, nothing runs that could end the run.
   endAtRest(run);
 }
 
-/**
- * Of a record that is played: a segment of the source began with the end of the run, and entered none of its frames. What
- * they wait for never comes.
- */
-export function leaveFrames(run: Run): void {
-  run.scope = newScope();
-  for (const held of [run.active, run.scopes, run.atRest, run.kin, run.queued]) held.clear();
-  run.inFlight = 0;
+/** Each goes on from where its state says. */
+export function enterFrames(run: Run): void {
+  for (const frame of Object.values(run.state.frames)) launch(run, frame);
+  endAtRest(run);
 }
 
 /** An orchestrator's last word: the run is complete, whatever else of it is under way (RFC 0006). */

@@ -28,8 +28,6 @@ export interface StepRequest<Name extends ActivityName> {
   /** Narrows the time that one try may take, in ms. */
   readonly timeoutMs?: number;
   readonly queue?: StepQueue;
-  /** False: a segment that begins while the step is held back does without it (StepDropped). Absent: it is always begun. */
-  readonly isNeeded?: () => boolean;
 }
 
 /** A message as it entered: when, and under which id it can come again. */
@@ -68,10 +66,9 @@ export interface Steps {
   /** Workflow time in ms. */
   now(key: string): number;
   /**
-   * Waits until `ready`, `limitMs` at most, by the clock of the world: a rehearsal's stands. True when ready. `anew`: a
-   * segment of the source began here, where what waits does again what it did in this one.
+   * Waits until `ready`, `limitMs` at most, by the clock of the world: a rehearsal's stands. True when ready.
    */
-  lapse(key: string, limitMs: number, ready: () => boolean): Promise<boolean | 'anew'>;
+  lapse(key: string, limitMs: number, ready: () => boolean): Promise<boolean>;
   /** Tells the run that started this one that it has ended. A parent that is not there any more need not know. */
   tellParent(parentRunId: string, ended: ChildEnded): Promise<void>;
   /** From now on messages enter through `inbox`. */

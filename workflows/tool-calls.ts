@@ -20,14 +20,7 @@ import {
   type Wanted,
 } from './child-runs.ts';
 import { nodeFailure, noteLeft, type Visit } from './context.ts';
-import {
-  endedInOutage,
-  failureOf,
-  isUnreached,
-  mayStream,
-  settled,
-  StepDropped,
-} from './failures.ts';
+import { endedInOutage, failureOf, isUnreached, mayStream, settled } from './failures.ts';
 import type { NodeError, Resolution } from './frames.ts';
 import { approvalSchema } from './approvals.ts';
 import { interrupt, type InterruptRequest } from './interrupts.ts';
@@ -136,8 +129,6 @@ async function perform(placed: Placed): Promise<void> {
     take(call, await callTool(placed));
     if (isAsking(call) && asksAtOnce(placed)) await askAndPerform(placed);
   } catch (error) {
-    // Another call of the turn had failed: nothing comes of this one.
-    if (error instanceof StepDropped) return;
     noteFailure(call, error);
     throw error;
   }
@@ -187,8 +178,7 @@ async function callTool(placed: Placed): Promise<CallToolOutput> {
   const remote = isPerformed ? tool?.remote : undefined;
   const name = nameOf(call);
   const timeoutMs = (tool?.timeoutMs ?? 0) + CALL_MARGIN_MS;
-  const isNeeded = () => failureIn(invocation.calls) === undefined;
-  const request = { step: name, input: inputOf(placed, resolution), isNeeded };
+  const request = { step: name, input: inputOf(placed, resolution) };
   const { steps } = work.visit.run;
   if (!remote) return steps.run(work.visit, 'callTool', { ...request, timeoutMs });
   const { waitMs } = remote;
@@ -264,11 +254,8 @@ async function callAgent({ work, invocation, call, runs }: Placed): Promise<Call
   const { callId, toolId, calledKey = '', child } = call;
   if (!child) throw nodeFailure('internal_error', 'The call has no run.');
   const tool = { agentId: work.agent.agentId, callId, toolId, calledKey };
-  const hasFailed = () => failureIn(invocation.calls) !== undefined;
-  const isNeeded = () => !hasFailed();
-  // One that was refused has nothing to end (endRuns).
-  const isTaken = () => !hasFailed() || child.phase === 'running';
-  const taken = { harvest: [], tool, isNeeded, isTaken };
+  const isNeeded = () => failureIn(invocation.calls) === undefined;
+  const taken = { harvest: [], tool, isNeeded };
   const { status, resultHash = '' } = await endOf(work.visit, child, taken);
   return { kind: 'returned', status: status === 'completed' ? 'ok' : 'error', resultHash };
 }
@@ -282,7 +269,7 @@ async function giveUp(
   placed: Placed,
   unreached: NonNullable<ToolCall['unreached']>,
 ): Promise<CallToolOutput> {
-  const { work, invocation, call } = placed;
+  const { work, call } = placed;
   if (unreached.waited !== undefined) await sealCall(placed, unreached.waited);
   unreached.waited = undefined;
   const input = inputOf(placed, { kind: 'unreached' });
@@ -290,7 +277,6 @@ async function giveUp(
     step: nameOf(call),
     input,
     timeoutMs: CALL_MARGIN_MS,
-    isNeeded: () => failureIn(invocation.calls) === undefined,
   });
   call.unreached = undefined;
   return output;

@@ -210,10 +210,11 @@ export const OF_FORKS: readonly Row[] = [
     ['workflows/comparison.ts', 'expected?.isDerived ? undefined : expected', 'expected'],
     ['test/workflows/comparison.test.ts', 'one that was ended from outside'],
   ],
+  [106, ['workflows/fork.ts', 'batch.begins && count > 0 && !run.ending', 'false'], OF_RECORDS],
   [
     106,
-    ['workflows/recorded-player.ts', 'begins && this.waits.settleForSource()', 'false'],
-    [OFFLINE, 'starts before a cancel request'],
+    ['workflows/recorded-player.ts', '!isOpen && kind', 'isOpen && kind'],
+    [OFFLINE, 'a fork that is played states it, too'],
   ],
   [
     106,

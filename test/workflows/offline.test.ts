@@ -45,6 +45,10 @@ const KNOWN = [
   'offline-39000762',
   // An answer came to a paused run, and a cancel in the same task.
   ...['offline-33000963', 'offline-50002409'],
+  // A call of the turn had failed and another was held by a pause when the segment ended: the next one fails the node at once.
+  ...['offline-12620240', 'offline-37000229'],
+  // A pause took effect as the segment began, before the frames went on with the end of a child.
+  'offline-12620435',
   // Nodes that waited for a workflow task with room: the run was cancelled, was paused, or failed meanwhile.
   ...[
     'offline-1010-crowded',
@@ -55,7 +59,13 @@ const KNOWN = [
   ],
 ];
 /** Forks of them went apart. */
-const KNOWN_FORKED = ['offline-2084-crowded', 'offline-2141-crowded'];
+const KNOWN_FORKED = [
+  ...['offline-2084-crowded', 'offline-2141-crowded'],
+  // A call had failed when the segment ended: the next one withdraws the questions of the turn in the order of its calls.
+  'offline-12620000',
+  // An answer came with the beginning of a segment of the fork whose first frame ended the run.
+  'offline-84000100-segmented',
+];
 
 it(
   '[I106] a record that is played states what was recorded, over all segments',
