@@ -1984,6 +1984,7 @@ export interface RunEventPayloads {
   'approval.received': ApprovalReceivedPayload;
   'approval.granted': ApprovalGrantedPayload;
   'approval.rejected': ApprovalRejectedPayload;
+  'openwop-temporal.voted': VotedPayload;
   'openwop-temporal.asked-back': AskedBackPayload;
   'clarification.requested': ClarificationRequestedPayload;
   'clarification.resolved': ClarificationResolvedPayload;
@@ -2297,6 +2298,33 @@ export interface ApprovalRejectedPayload {
   gateId: string;
   principal: string;
   reason?: string;
+}
+export interface VotedPayload {
+  nodeId: string;
+  interruptId: string;
+  voter: string;
+  /**
+   * The principal that sent it.
+   */
+  votedBy: string;
+  /**
+   * Whether it is for or against what is asked.
+   */
+  effect: 'continue' | 'end';
+  /**
+   * The answer that it is for, with its reason and its content.
+   */
+  resumeValue: {
+    [k: string]: unknown;
+  };
+  /**
+   * Votes that this answer has now; those against count together.
+   */
+  votes: number;
+  /**
+   * With so many the question is decided.
+   */
+  needed: number;
 }
 export interface AskedBackPayload {
   nodeId: string;

@@ -3,36 +3,44 @@
 import type { ErrorCode } from '../src/rules/errors.ts';
 import {
   reasonOf,
-  votesToDecline,
   wishIn,
   type ActionEffect,
   type OfferedAction,
 } from '../src/rules/gate-actions.ts';
-import { digestOf, emissionKey } from '../src/rules/ids.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { emissionKey } from '../src/rules/ids.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import {
+  isRepeated,
+  isVote,
+  quorumOf,
+  tallyOf,
+  votedFor,
+  withVote,
+  type Quorum,
+  type Tally,
+  type Vote,
+} from '../src/rules/votes.ts';
 import type { ApprovalReceivedPayload } from '../schemas/types.generated.ts';
-import type { Interrupt, Vote } from './frames.ts';
+import type { Interrupt } from './frames.ts';
 import { emit } from './journal.ts';
+
+const VOTED = 'openwop-temporal.voted';
 
 /** Questions back that one question takes. */
 const MAX_ASKED_BACK = 50;
 
 /** How answers to a question are judged. What a human was shown stands in the log, and no segment carries it on. */
-export interface Judging {
+export interface Judging extends Quorum {
   /** By action. */
   readonly effects: Readonly<Record<string, ActionEffect>>;
-  /** Votes for it that a quorum needs; 1: the first answer decides. */
-  readonly required: number;
-  /** It takes a majority to decline, not one vote. */
-  readonly isByMajority?: true;
 }
 
-export function judgingOf({ choices, requiredApprovals, rejectionPolicy }: JsonObject): Judging {
+export function judgingOf(data: JsonObject): Judging {
+  const { choices } = data;
   const offered = Array.isArray(choices) ? (choices as unknown as readonly OfferedAction[]) : [];
   return {
     effects: Object.fromEntries(offered.map(({ action, effect }) => [action, effect])),
-    required: typeof requiredApprovals === 'number' ? requiredApprovals : 1,
-    ...(rejectionPolicy === 'majority' ? { isByMajority: true } : {}),
+    ...quorumOf(data),
   };
 }
 
@@ -144,42 +152,38 @@ export function takeApproval(open: Interrupt, said: Said): boolean {
     return false;
   }
   if (open.judging.required <= 1) return true;
-  return effect === 'continue' || effect === 'end' ? takeVote(open, said, effect) : false;
+  return isVote(effect) ? takeVote(open, said, effect) : false;
 }
 
-/**
- * Each voter has one vote, which may be changed. Votes for it are for what they approve: another answer, or another content,
- * is another one.
- */
-function takeVote(open: Interrupt, { value, by }: Said, effect: 'continue' | 'end'): boolean {
-  const { required, isByMajority = false } = open.judging;
+/** Each voter has one vote, which may be changed until the question is decided. Voted so again, it is the vote that it was. */
+function takeVote(open: Interrupt, { value, by }: Said, effect: Vote['effect']): boolean {
   const voter = typeof value.voter === 'string' ? value.voter : by;
-  const of = digestOf(canonicalJson(approvedIn(value)));
-  const isFor = (vote: Vote) => vote.effect === 'continue' && vote.of === of;
-  if (open.votes.some((vote) => vote.voter === voter && vote.effect === effect && vote.of === of))
-    return false;
-  open.votes = [...open.votes.filter((vote) => vote.voter !== voter), { voter, effect, of }];
-  const granted = open.votes.filter(isFor).length;
-  const declined = open.votes.filter((vote) => vote.effect === 'end').length;
+  const vote = { voter, effect, of: votedFor(value) };
+  if (isRepeated(open.votes, vote)) return false;
+  open.votes = withVote(open.votes, vote);
+  const { votes, needed } = tallyOf(open.votes, vote, open.judging);
+  stateVoted(open, { value, by }, { vote, votes, needed });
   const said = { gateId: open.nodeId, principal: voter };
   if (effect === 'continue') {
-    const quorumProgress = { granted, required };
+    const quorumProgress = { granted: votes, required: needed };
     emit('approval.granted', { ...said, quorumProgress }, placeOf(open, 'approval.granted'));
-    return granted >= required;
+  } else {
+    const reason = reasonOf(value);
+    const told = { ...said, ...(reason === undefined ? {} : { reason }) };
+    emit('approval.rejected', told, placeOf(open, 'approval.rejected'));
   }
-  const reason = reasonOf(value);
-  emit(
-    'approval.rejected',
-    { ...said, ...(reason === undefined ? {} : { reason }) },
-    placeOf(open, 'approval.rejected'),
-  );
-  return declined >= votesToDecline(required, isByMajority);
+  return votes >= needed;
 }
 
-/** Without a content it is the one that was asked about, which `null` is not. */
-function approvedIn(value: JsonObject): JsonValue {
-  const { editedArtifactData: content } = value;
-  return [actionIn(value), ...(content === undefined ? [] : [content])];
+/** The protocol's two events of votes are closed, and have no place for what goes with one. */
+function stateVoted(
+  open: Interrupt,
+  { value, by }: Said,
+  { vote: { voter, effect }, ...tally }: Tally & { readonly vote: Vote },
+): void {
+  const { nodeId, interruptId } = open;
+  const told = { nodeId, interruptId, voter, votedBy: by, effect, resumeValue: value, ...tally };
+  emit(VOTED, told, placeOf(open, VOTED));
 }
 
 function stateAsked(open: Interrupt, { value, by }: Said): void {

@@ -9,6 +9,7 @@ import type { Overlay } from '../src/rules/overlay.ts';
 import type { RunInput } from '../src/rules/run-input.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { Subject } from '../src/rules/subject.ts';
+import type { Vote } from '../src/rules/votes.ts';
 import type { Judging } from './approvals.ts';
 import type { Causes } from './causes.ts';
 
@@ -61,14 +62,6 @@ export interface Resolution {
 }
 
 /** An interrupt from `node.suspended` until its frame has taken the resolution. */
-/** Of a quorum, one for each voter. */
-export interface Vote {
-  readonly voter: string;
-  readonly effect: 'continue' | 'end';
-  /** Digest of the value that is approved. */
-  readonly of: string;
-}
-
 export interface Interrupt {
   readonly interruptId: string;
   readonly nodeId: string;
@@ -84,6 +77,7 @@ export interface Interrupt {
   isSought?: true;
   /** Answers so far, also those that leave it open. */
   heard: number;
+  /** Of a quorum, one for each voter. */
   votes: readonly Vote[];
   /** Questions back so far. */
   askedBack: number;

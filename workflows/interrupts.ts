@@ -7,6 +7,7 @@ import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import { principalOf } from '../src/rules/subject.ts';
+import { tallyOf } from '../src/rules/votes.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
 import { actionIn, judgingOf, receivedAction, takeApproval } from './approvals.ts';
@@ -330,9 +331,7 @@ function emitReceived(
   const action = receivedAction(open, answer);
   const feedback = reasonOf(given);
   const last = open.votes.at(-1);
-  const decided = open.votes.filter(
-    ({ effect, of }) => effect === last?.effect && (effect === 'end' || of === last.of),
-  ).length;
+  const decided = last ? tallyOf(open.votes, last, open.judging).votes : 0;
   emit(
     'approval.received',
     {

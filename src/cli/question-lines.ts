@@ -10,10 +10,10 @@ import {
   silenceWords,
   tooLargeWords,
   turnsOf,
-  votesOf,
   type OpenQuestion,
   type Question,
 } from '../words/question.ts';
+import { tallyWords, votedAnswers, voteLines, votesOf, type VotedAnswer } from '../words/votes.ts';
 import { CALLED } from './cli.ts';
 import { wrapped, type Screen } from './terminal.ts';
 
@@ -41,9 +41,19 @@ export function questionHead(open: OpenQuestion, screen: Screen = WIDE): readonl
 function soFarLines({ data }: OpenQuestion, screen: Screen): readonly string[] {
   const votes = votesOf(data);
   const asked = askedBackOf(data).map(({ by, text }) => `${by} asks about it: ${text}`);
-  return [...(votes === undefined ? [] : [votes]), ...asked].flatMap((line) =>
+  const voted = votes === undefined ? [] : votedAnswers(data).flatMap(votedLines);
+  return [...(votes === undefined ? [] : [votes]), ...voted, ...asked].flatMap((line) =>
     wrapped(printable(line), '  ', screen),
   );
+}
+
+function votedLines(answer: VotedAnswer): readonly string[] {
+  const { content, by } = answer;
+  return [
+    tallyWords(answer),
+    ...(content === undefined ? [] : [printableJson(content)]),
+    ...by.map((vote) => [vote.voter, ...voteLines(vote)].join(': ')),
+  ];
 }
 
 /** What is to be judged, as JSON, what is asked, or what was said; nothing where the question has none. */

@@ -2,10 +2,20 @@
 import { foldWrite, type ChannelRules } from '../rules/channels.ts';
 import { codeOf } from '../rules/errors.ts';
 import { eventRow, type EventPart, type NodeStatus } from '../rules/events.ts';
+import { reasonOf } from '../rules/gate-actions.ts';
 import { isJsonObject, jsonBytes, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import { isReducer } from '../rules/reducers.ts';
 import type { InterruptKind } from '../rules/status.ts';
+import {
+  heardIn,
+  quorumOf,
+  tallyOf,
+  votedFor,
+  votesIn,
+  withVote,
+  type StandingVote,
+} from '../rules/votes.ts';
 import type { AgentRef } from '../../schemas/types.generated.ts';
 
 export interface NodeState {
@@ -215,21 +225,51 @@ function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
 }
 
-/** How far the votes on a gate's question are (interrupt-profiles.md quorum): the last one of each voter counts. */
-function foldVote(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
-  const at = run.interrupts.findLastIndex(
-    ({ nodeId, kind }) => nodeId === payload.gateId && kind === 'approval',
-  );
+/** What may go with votes on an open question, as far as the question shows it, in UTF-8 bytes of JSON together. */
+const SHOWN_VOTES_BYTES = INLINE_VALUE_BYTES;
+
+/** How far the votes on a question are (interrupt-profiles.md quorum): the last one of each voter counts. */
+function foldVote(run: FoldedRun, { payload, sequence }: FoldableRow): FoldedRun {
+  const at = run.interrupts.findIndex(({ interruptId }) => interruptId === payload.interruptId);
   const found = run.interrupts[at];
   if (!found) return run;
-  const by = text(payload.principal);
-  const told = objectOr(payload.quorumProgress, {}).granted;
-  const before = Array.isArray(found.data.votes) ? found.data.votes.filter(isJsonObject) : [];
-  const votes = [...before.filter((vote) => vote.by !== by), { by, isFor: told !== undefined }];
-  const rejected = votes.filter(({ isFor }) => isFor === false).length;
-  const granted = told === undefined ? votes.length - rejected : count(told);
-  const data = { ...found.data, votes, quorumProgress: { granted, rejected } };
+  const { data: before } = found;
+  const heard = heardIn(before) + 1;
+  const votes = shownVotes(withVote(votesIn(before), voteOf(payload, { heard, seq: sequence })));
+  const quorum = quorumOf(before);
+  const granted = Math.max(
+    0,
+    ...votes.filter(isFor).map((vote) => tallyOf(votes, vote, quorum).votes),
+  );
+  const rejected = votes.length - votes.filter(isFor).length;
+  const data = { ...before, heard, votes, quorumProgress: { granted, rejected } };
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+}
+
+const isFor = ({ effect }: StandingVote): boolean => effect === 'continue';
+
+function voteOf(payload: JsonObject, place: Pick<StandingVote, 'heard' | 'seq'>): StandingVote {
+  const value = objectOr(payload.resumeValue, {});
+  const { editedArtifactData: content, comment } = value;
+  const reason = reasonOf(value);
+  return {
+    ...{ voter: text(payload.voter), effect: payload.effect === 'continue' ? 'continue' : 'end' },
+    ...{ of: votedFor(value), action: text(value.action), ...place },
+    ...(reason === undefined ? {} : { reason }),
+    ...(text(comment) === '' ? {} : { comment: text(comment) }),
+    ...(content === undefined ? {} : { content }),
+  };
+}
+
+/** Of the oldest, what goes with them is left out where it is too much. */
+function shownVotes(all: readonly StandingVote[]): StandingVote[] {
+  const votes = [...all];
+  for (let at = 0; at < votes.length && jsonBytes(votes) > SHOWN_VOTES_BYTES; at++) {
+    const { reason, comment, content, ...vote } = votes[at] as StandingVote;
+    const isCut = [reason, comment, content].some((part) => part !== undefined);
+    votes[at] = isCut ? { ...vote, isCut: true } : vote;
+  }
+  return votes;
 }
 
 /** What somebody asked about a question stands with it. */
@@ -238,7 +278,8 @@ function foldAskedBack(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   const found = run.interrupts[at];
   if (!found) return run;
   const said = { by: text(payload.askedBy), text: text(payload.text) };
-  const data = { ...found.data, askedBack: shownWith(found.data.askedBack, said) };
+  const askedBack = shownWith(found.data.askedBack, said);
+  const data = { ...found.data, heard: heardIn(found.data) + 1, askedBack };
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
 }
 

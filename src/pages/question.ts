@@ -5,7 +5,7 @@ import type { Unreadable } from '../rules/unreadable.ts';
 import { unreadableText } from '../words/unreadable.ts';
 import { choicesOf, fillInOf, type Choice } from '../words/choices.ts';
 import { hidesAPart, printableAlone } from '../words/printable.js';
-import { followsOf, type FollowingStep, type Standing } from '../words/follows.ts';
+import { followsOf, type FollowingStep, type Follows, type Standing } from '../words/follows.ts';
 import {
   askedBackOf,
   changeTextOf,
@@ -17,10 +17,17 @@ import {
   silenceWords,
   tooLargeWords,
   turnsOf,
-  votesOf,
   type OpenQuestion,
   type Question,
 } from '../words/question.ts';
+import {
+  heardOf,
+  tallyWords,
+  votedAnswers,
+  voteLines,
+  votesOf,
+  type VotedAnswer,
+} from '../words/votes.ts';
 import { renderDate, renderLeft } from './layout.ts';
 import {
   escapeExact,
@@ -42,6 +49,8 @@ export interface QuestionModel {
   readonly isRehearsal?: boolean;
   /** Names nodes and says what follows. */
   readonly standing?: Standing;
+  /** Who reads it: what an answer does may depend on what they have voted before. */
+  readonly viewer?: string;
   /** The agent's last reasoning at this node. */
   readonly reasoning?: string;
 }
@@ -68,7 +77,7 @@ export function renderQuestion(model: QuestionModel): string {
 <p class="lead">${escapeValue(lead)}</p>
 ${deadline(model)}
 ${subject(interrupt)}
-${soFar(interrupt)}
+${soFar(model)}
 ${why(model.reasoning)}
 ${forms(model)}
 </section>`;
@@ -92,13 +101,13 @@ export function renderAsked({ interrupt, standing }: AskedModel): string {
   const answers = choices.map((choice) => {
     const written = writtenAs(interrupt, choice);
     const code = written === undefined ? '' : ` <code>${escapeHtml(written)}</code>`;
-    return `<li><b>${escapeHtml(choice.label)}</b>${code}<div class="next"><span>Then:</span> ${followsHtml(interrupt, choice, standing)}</div></li>`;
+    return `<li><b>${escapeHtml(choice.label)}</b>${code}<div class="next"><span>Then:</span> ${followsHtml(followsOf(interrupt, choice, standing))}</div></li>`;
   });
   return `<section class="card question" aria-labelledby="asked"><h2 id="asked">${escapeValue(title)}</h2>
 <p class="lead">${escapeValue(lead)}</p>
 ${subject(interrupt)}
 ${questions.length === 0 ? '' : `<ul>${questions.join('')}</ul>`}
-${soFar(interrupt)}
+${soFar({ interrupt, standing })}
 <ul aria-label="Answers">${answers.join('')}</ul></section>`;
 }
 
@@ -200,26 +209,59 @@ function seenTurn({ data: { turnIndex } }: OpenQuestion): string {
     : '';
 }
 
+/** What had been heard of the question: sent twice (a double click), it is one answer, and sent later it is another. */
+function heard(interrupt: OpenQuestion, { action }: Choice): string {
+  const heardBefore = heardOf(interrupt);
+  return heardBefore === undefined
+    ? ''
+    : livePart(`heard ${action}`, hidden('heard', String(heardBefore)));
+}
+
 function why(reasoning: string | undefined): string {
   if (!reasoning) return '';
   return `<details class="why" open><summary>Why the agent thinks so</summary><blockquote ${SCROLLS} aria-label="What the agent thought">${escapeValue(reasoning)}</blockquote></details>`;
 }
 
+type Asked = Pick<QuestionModel, 'interrupt' | 'standing' | 'viewer'>;
+
 /** What was voted and asked back until now. */
-function soFar({ data }: OpenQuestion): string {
+function soFar(asked: Asked): string {
+  const { data } = asked.interrupt;
   const votes = votesOf(data);
-  const asked = askedBackOf(data).map(
+  const askedBack = askedBackOf(data).map(
     ({ by, text }) => `<li><b>${escapeHtml(by)}</b><p>${escapeValue(text)}</p></li>`,
   );
   return livePart(
     'so-far',
     [
-      votes === undefined ? '' : `<p class="votes">${escapeHtml(votes)}</p>`,
-      asked.length === 0
+      votes === undefined ? '' : `<p class="votes">${escapeHtml(votes)}</p>${voted(asked)}`,
+      askedBack.length === 0
         ? ''
-        : `<p>Asked about it:</p><ol class="turns" aria-label="Asked about it">${asked.join('')}</ol>`,
+        : `<p>Asked about it:</p><ol class="turns" aria-label="Asked about it">${askedBack.join('')}</ol>`,
     ].join(''),
   );
+}
+
+/** Each answer that has votes. A form says what follows from its own; a content that others sent has none. */
+function voted(asked: Asked): string {
+  const answers = votedAnswers(asked.interrupt.data).map((answer) => {
+    const { content, by } = answer;
+    const votes = by.map((vote) => {
+      const said = voteLines(vote).map((line) => `<p>${escapeValue(line)}</p>`);
+      return `<li><b>${escapeValue(vote.voter)}</b>${said.join('')}</li>`;
+    });
+    const shown = content === undefined ? '' : `${renderWhole(content)}${sameAgain(asked, answer)}`;
+    return `<li>${escapeValue(tallyWords(answer))}${shown}<ol class="turns">${votes.join('')}</ol></li>`;
+  });
+  return answers.length === 0 ? '' : `<ul aria-label="Votes">${answers.join('')}</ul>`;
+}
+
+/** What a vote for the same content does. */
+function sameAgain({ interrupt, standing, viewer: by }: Asked, answer: VotedAnswer): string {
+  if (!standing) return '';
+  const { action, effect, content } = answer;
+  const told = followsHtml(followsOf(interrupt, { action, effect, content, by }, standing));
+  return `<div class="next"><span>With a vote more for it:</span> ${told}</div>`;
 }
 
 /** One form for each answer that the question offers. */
@@ -281,7 +323,7 @@ function form(model: AnswerModel, fields: string, { label, look = '' }: Send): s
   const { interrupt, csrfToken, answerUrl, choice, standing, thenId } = model;
   const described = standing ? ` aria-describedby="${escapeExact(thenId)}"` : '';
   const send = `<button class="${look}"${described}>${escapeHtml(label)}</button>`;
-  return `<form method="post" action="${escapeExact(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', choice.action)}${fields}${send}${follows(model)}</form>`;
+  return `<form method="post" action="${escapeExact(answerUrl)}" class="answer">${hidden('csrf', csrfToken)}${hidden('interruptId', interrupt.interruptId)}${hidden('action', choice.action)}${heard(interrupt, choice)}${fields}${send}${follows(model)}</form>`;
 }
 
 function hidden(name: string, value: string): string {
@@ -385,14 +427,14 @@ function enumOf(schema: JsonObject | undefined): string[] | undefined {
 }
 
 /** What the run does after this answer. */
-function follows({ standing, interrupt, choice, thenId }: AnswerModel): string {
+function follows({ standing, interrupt, choice, thenId, viewer: by }: AnswerModel): string {
   if (!standing) return '';
-  const told = followsHtml(interrupt, choice, standing);
+  const { action, effect } = choice;
+  const told = followsHtml(followsOf(interrupt, { action, effect, by }, standing));
   return `<div class="next" id="${escapeExact(thenId)}" data-live="then ${escapeExact(choice.action)}"><span>Then:</span> ${told}</div>`;
 }
 
-function followsHtml(interrupt: OpenQuestion, choice: Choice, standing: Standing): string {
-  const { steps, words = '' } = followsOf(interrupt, choice, standing);
+function followsHtml({ steps, words = '' }: Follows): string {
   const items = steps.map((step) => `<li>${stepWords(step)}</li>`);
   return steps.length === 0 ? escapeHtml(words) : `<ul>${items.join('')}</ul>`;
 }

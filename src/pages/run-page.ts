@@ -26,6 +26,8 @@ export interface RunPageModel {
   /** What each event type tells; the script goes on by the same. */
   readonly stories: EventStories;
   readonly interrupts: readonly OpenQuestion[];
+  /** Principal of who reads it. */
+  readonly viewer?: string;
   /** What runs below this one ask, oldest run first; answered on the page of each. Absent for who sees this run alone. */
   readonly below?: readonly QuestionBelow[];
   readonly csrfToken: string;
@@ -185,6 +187,7 @@ function questions(model: RunPageModel, timeline: Timeline): string {
       nowMs: model.nowMs ?? Date.now(),
       isRehearsal: model.snapshot.rehearsal !== undefined,
       standing,
+      viewer: model.viewer,
       reasoning: timeline.items.findLast(
         (item) => item.kind === 'reasoning' && item.nodeId === interrupt.nodeId,
       )?.text,

@@ -293,7 +293,7 @@ function body(item) {
     case 'end':
       return `${reason}${fold('Result', item.outcome)}`;
     default:
-      return reason;
+      return `${reason}${fold('Content', item.input)}`;
   }
 }
 

@@ -12,6 +12,7 @@ import { duration } from '../words/duration.js';
 /**
  * The fields of event payloads that are shown, whatever the event; all may be absent.
  * @typedef {{from?: string, speakerId?: string, content?: unknown}} Said a turn of a conversation
+ * @typedef {{action?: string, feedback?: string, reason?: string, comment?: string, refineFeedback?: {text?: string}, editedArtifactData?: unknown}} Answer of a vote
  * @typedef {object} Payload
  * @property {string} nodeId
  * @property {string} agentId
@@ -36,10 +37,12 @@ import { duration } from '../words/duration.js';
  * @property {string} [status]
  * @property {string} [reason]
  * @property {string} [resolvedBy]
- * @property {string} principal
+ * @property {string} [voter]
+ * @property {string} [effect]
+ * @property {number} [votes]
+ * @property {number} [needed]
  * @property {string} askedBy
  * @property {string} [text]
- * @property {{granted?: number, required?: number}} [quorumProgress]
  * @property {string} [reasoning]
  * @property {string} delta
  * @property {string} chunk
@@ -478,12 +481,15 @@ const FOLDS = {
     );
   },
   vote: (step) => {
-    const { principal, quorumProgress, reason } = step.payload;
-    const { granted, required } = quorumProgress ?? {};
-    const title = quorumProgress
-      ? `${principal} is for it: ${granted} of ${required} approvals`
-      : `${principal} is against it`;
-    return add(step, { kind: 'note', title, ...(reason ? { text: reason } : {}) });
+    const { voter, effect, votes, needed } = step.payload;
+    const said = /** @type {Answer} */ (step.payload.resumeValue ?? {});
+    const title = `${voter} votes ${said.action}: ${votes} of ${needed} ${effect === 'end' ? 'against' : 'for'} it`;
+    const wish = said.refineFeedback?.text;
+    const text = [said.feedback || said.reason || wish, said.comment].filter(Boolean).join('\n');
+    return add(step, {
+      ...{ kind: 'note', title, ...(text ? { text } : {}) },
+      ...(said.editedArtifactData === undefined ? {} : { input: said.editedArtifactData }),
+    });
   },
   'asked-back': (step) => {
     const { askedBy, text } = step.payload;

@@ -254,8 +254,10 @@ const ROWS: Readonly<Record<EventType, WrittenRow>> = {
   }),
   'approval.requested': row('uvn', 'detail'),
   'approval.received': row('uvn', 'detail'),
-  'approval.granted': row('n', 'vote'),
-  'approval.rejected': row('n', 'vote'),
+  // A vote is told once, by the event that has what goes with it.
+  'approval.granted': row('n', 'detail'),
+  'approval.rejected': row('n', 'detail'),
+  'openwop-temporal.voted': row('n', 'vote'),
   'openwop-temporal.asked-back': row('n', 'asked-back'),
   'clarification.requested': row('uvn', 'detail'),
   'clarification.resolved': row('uvn', 'detail'),

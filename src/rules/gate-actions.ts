@@ -114,11 +114,6 @@ export function effectOf(
   return offered.find((one) => one.action === action)?.effect;
 }
 
-/** Votes against it that decline a question which takes `required` votes for it. */
-export function votesToDecline(required: number, isByMajority: boolean): number {
-  return isByMajority ? Math.floor(required / 2) + 1 : 1;
-}
-
 /**
  * Why somebody answered so: `feedback`, or `reason`, which stands for it where that is absent, or else what should change
  * (`refineFeedback`).

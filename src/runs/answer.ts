@@ -2,7 +2,12 @@
 // the race is decided in the workflow. Used by the API and by the run's page. History is read once, before the message;
 // a second time only for one that the workflow refused, because what became of the question is in the log alone.
 import { HostError, invalid } from '../rules/errors.ts';
-import { canonicalAction, hasTwoReasons } from '../rules/gate-actions.ts';
+import {
+  canonicalAction,
+  effectOf,
+  hasTwoReasons,
+  type OfferedAction,
+} from '../rules/gate-actions.ts';
 import { digestOf, sha256Hex } from '../rules/ids.ts';
 import {
   canonicalJson,
@@ -14,6 +19,7 @@ import {
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
+import { isVote, votedFor, votesIn } from '../rules/votes.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
@@ -92,24 +98,50 @@ export async function requireOpen(
   return open;
 }
 
+export interface SeenAnswer extends Omit<Answer, 'nodeId' | 'interruptId'> {
+  /** Votes and questions back that the question had as its sender saw it. */
+  readonly heard: number;
+}
+
 /**
  * As answerInterrupt, of a question that requireOpen has just given: nothing is read again, and what came meanwhile is
- * decided by the workflow. The same answer by the same principal, sent twice (a double click), is one answer.
+ * decided by the workflow. The same answer by the same principal to the question as it was seen, sent twice (a double
+ * click), is one answer; to the question as it came to be since then, it is another one.
  */
 export async function answerOpen(
   deps: AnswerDeps,
   open: OpenInterrupt,
-  answer: Omit<Answer, 'nodeId' | 'interruptId'>,
+  answer: SeenAnswer,
 ): Promise<string> {
-  const { row, resolvedBy } = answer;
+  const { row, resolvedBy, heard } = answer;
   const { nodeId, interruptId, resumeSchema } = open;
   const value = normalized(kept(deps, answer.value, ANSWER));
-  const fault = faultOf(value, resumeSchema);
+  const by = principalOf(resolvedBy);
+  const fault = faultOf(value, resumeSchema) ?? outdated(open, { value, by, heard });
   if (fault) throw fault;
   const bodyDigest = sha256Hex(canonicalJson(answer.value));
-  const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, principalOf(resolvedBy), bodyDigest]))}`;
+  const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, heard, by, bodyDigest]))}`;
   const question = { row, nodeId, interruptId, resumeSchema, value, resolvedBy };
   return send(deps, question, { updateId, bodyDigest });
+}
+
+/**
+ * Why an old form gives no vote: its sender has voted otherwise since it was shown, and by its id it may be a repeat of what
+ * came before that.
+ */
+function outdated(
+  { data }: OpenInterrupt,
+  { value, by, heard }: { value: JsonValue; by: string; heard: number },
+): HostError | undefined {
+  const own = votesIn(data).find(({ voter }) => voter === by);
+  if (!own || own.heard <= heard || !isJsonObject(value) || own.of === votedFor(value))
+    return undefined;
+  // A question back takes no vote's place.
+  const choices = Array.isArray(data.choices) ? (data.choices as unknown as OfferedAction[]) : [];
+  const action = typeof value.action === 'string' ? value.action : '';
+  if (!isVote(effectOf(choices, action))) return undefined;
+  const reason = 'You have voted otherwise since this form was shown. Vote again where you see it.';
+  return new HostError('validation_error', { reason });
 }
 
 const schemaDigestOf = (schema: JsonObject | undefined): string =>

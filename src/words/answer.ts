@@ -2,6 +2,7 @@
 // (interrupt.md, architecture §9). Pure: the host checks the result against the interrupt's frozen schema like any other
 // answer.
 import type { JsonObject, JsonValue } from '../rules/json.ts';
+import { heardIn } from '../rules/votes.ts';
 import { choiceOf, fillInOf } from './choices.ts';
 import {
   changeTo,
@@ -65,6 +66,12 @@ export function resumeValueOf(
         ? yes({ action, reason: text })
         : yes({ action, ...feedbackOf(fields) });
   }
+}
+
+/** How much had been heard of a question when its form was shown. Without a word of that: as much as now. */
+export function heardBefore(form: AnswerForm, { data }: Pick<OpenQuestion, 'data'>): number {
+  const { heard } = form;
+  return typeof heard === 'string' && /^\d{1,9}$/.test(heard) ? Number(heard) : heardIn(data);
 }
 
 /** A turn names the one before it that its sender saw: the same words said again are another turn. */

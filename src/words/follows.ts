@@ -1,8 +1,8 @@
 // What follows from an answer, for the person who gives it: found by the rules that the run itself goes by
 // (src/rules/routing.ts), over what is known while the question stands. What depends on more is told with its condition.
 import { graphOf, type DefinitionGraph } from '../rules/definition-graph.ts';
-import { votesToDecline, type ActionEffect } from '../rules/gate-actions.ts';
-import { isJsonObject, type JsonObject } from '../rules/json.ts';
+import type { ActionEffect } from '../rules/gate-actions.ts';
+import type { JsonObject, JsonValue } from '../rules/json.ts';
 import {
   edgeDecision,
   isTriggered,
@@ -15,6 +15,18 @@ import {
   type NodeEnd,
 } from '../rules/routing.ts';
 import type { WorkflowEdge } from '../../schemas/types.generated.ts';
+import {
+  isRepeated,
+  isVote,
+  quorumOf,
+  tallyOf,
+  votedFor,
+  votesIn,
+  withVote,
+  type Quorum,
+  type StandingVote,
+  type Vote,
+} from '../rules/votes.ts';
 import { formShapeOf, type OpenQuestion } from './question.ts';
 import {
   endedDecision,
@@ -53,6 +65,10 @@ type Asked = Pick<OpenQuestion, 'nodeId' | 'kind' | 'data'>;
 interface Answered {
   readonly action: string;
   readonly effect: ActionEffect;
+  /** Who would give it: of who has voted before, this is another vote in the place of that one. */
+  readonly by?: string;
+  /** In the place of what was asked about. */
+  readonly content?: JsonValue;
 }
 
 /** How the step will have ended, and which paths of that are known by now. */
@@ -79,12 +95,13 @@ export function followsOf(open: Asked, answered: Answered, standing: Standing): 
 
 const AGENT_GOES_ON = 'the agent goes on.';
 
-function anticipated(open: Asked, { action, effect }: Answered): Anticipated | string {
+function anticipated(open: Asked, answered: Answered): Anticipated | string {
+  const { action, effect } = answered;
   const shape = formShapeOf(open);
   if (shape === 'effect' || shape === 'tool-call') return AGENT_GOES_ON;
   if (effect === 'ask-again') return again(shape);
   if (shape === 'clarification' && open.data.agentId !== undefined) return AGENT_GOES_ON;
-  const counted = shape === 'approval' ? countedOf(open.data, effect) : undefined;
+  const counted = shape === 'approval' ? countedOf(open.data, answered) : undefined;
   if (counted !== undefined) return counted;
   const isTurn = open.data.artifactType === 'orchestrator-decision';
   if (effect === 'end') {
@@ -116,17 +133,41 @@ function again(shape: ReturnType<typeof formShapeOf>): string {
     : 'the question stays open; its deadline does not change.';
 }
 
-/** Of a vote that does not decide: that it is counted. Undefined: it decides, or nobody votes. */
-function countedOf(data: JsonObject, effect: ActionEffect): string | undefined {
-  const { requiredApprovals: required, rejectionPolicy, quorumProgress } = data;
-  if (typeof required !== 'number' || required < 2) return undefined;
-  const progress = isJsonObject(quorumProgress) ? quorumProgress : {};
-  const isFor = effect === 'continue';
-  const before = progress[isFor ? 'granted' : 'rejected'];
-  const votes = (typeof before === 'number' ? before : 0) + 1;
-  const needed = isFor ? required : votesToDecline(required, rejectionPolicy === 'majority');
+const STAYS = 'The question stays open.';
+
+/** In the place of a name of a voter: there is none that is empty. */
+const NOBODY = '';
+
+/** Of a vote that does not decide: how it is counted. Undefined: it decides, or nobody votes. */
+function countedOf(data: JsonObject, answered: Answered): string | undefined {
+  const { action, effect, by = NOBODY, content } = answered;
+  const quorum = quorumOf(data);
+  if (quorum.required < 2 || !isVote(effect)) return undefined;
+  const before = votesIn(data);
+  const given: JsonObject = content === undefined ? {} : { editedArtifactData: content };
+  const vote: Vote = { voter: by, effect, of: votedFor({ action, ...given }) };
+  if (action === 'edit-accept' && content === undefined) return ofAnyContent(before, vote, quorum);
+  const isAgain = isRepeated(before, vote);
+  const { votes, needed } = tallyOf(isAgain ? before : withVote(before, vote), vote, quorum);
+  const side = effect === 'continue' ? 'for' : 'against';
+  if (isAgain) return `you have voted so already: ${votes} of ${needed} ${side} it. ${STAYS}`;
   if (votes >= needed) return undefined;
-  return `your vote is counted: ${votes} of ${needed} ${isFor ? 'for' : 'against'} it. The question stays open.`;
+  return `your vote is counted: ${votes} of ${needed} ${side} it. ${STAYS}`;
+}
+
+/** What it comes to depends on the content that is sent: each is an answer of its own. */
+function ofAnyContent(
+  before: readonly StandingVote[],
+  { voter, effect }: Vote,
+  { required }: Quorum,
+): string {
+  const isVoted = before.some(
+    (vote) => vote.voter !== voter && vote.effect === effect && vote.action === 'edit-accept',
+  );
+  const counted = `your vote is counted for the content that you send: 1 of ${required} for it`;
+  return isVoted
+    ? `${counted}, or with the votes of others for the same content. Otherwise the question stays open.`
+    : `${counted}. ${STAYS}`;
 }
 
 interface Place extends Anticipated {

@@ -177,15 +177,6 @@ export function turnsOf(data: JsonObject): readonly { who: string; content: Json
   });
 }
 
-/** Of a question that several people vote on: how far they are. */
-export function votesOf({ requiredApprovals, quorumProgress }: JsonObject): string | undefined {
-  if (typeof requiredApprovals !== 'number' || requiredApprovals < 2) return undefined;
-  const given = isJsonObject(quorumProgress) ? quorumProgress : {};
-  const count = (name: string) => (typeof given[name] === 'number' ? given[name] : 0);
-  const against = count('rejected') > 0 ? `, ${count('rejected')} against` : '';
-  return `${count('granted')} of ${requiredApprovals} approvals${against}`;
-}
-
 /** What was asked about the question before anybody decided; oldest first. */
 export function askedBackOf({ askedBack }: JsonObject): readonly { by: string; text: string }[] {
   const all = Array.isArray(askedBack) ? askedBack : [];

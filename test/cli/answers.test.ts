@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { scriptedHost, type Scripted, type ScriptedHost } from './scripted-host.ts';
+import { standingVote } from '../support/votes.ts';
 
 const QUESTIONS = 'GET /v1/host/openwop-temporal/runs/run-1/questions';
 const ANSWER = 'POST /v1/runs/run-1/interrupts/gate';
@@ -102,12 +103,21 @@ it('`edit` is an old name of `edit-accept` here, too', async () => {
 it('the words of a question: its votes, what was asked back, and a command with what the answer needs', async () => {
   const gate = question({
     choices: offeredActions({ actions: ['accept', { action: 'more', effect: 'ask-again' }] }),
-    ...{ requiredApprovals: 2, quorumProgress: { granted: 1, rejected: 1 } },
+    ...{ requiredApprovals: 2, rejectionPolicy: 'majority' },
+    votes: [
+      standingVote('eve', { action: 'accept' }, { reason: 'It is fair.', comment: HOSTILE }),
+      standingVote('bob', { action: 'deny' }, {}),
+      standingVote('cyd', { action: 'edit-accept', editedArtifactData: { amount: 5 } }, {}),
+    ],
     askedBack: [{ by: HOSTILE, text: 'For whom?' }],
   });
   host.script({ [QUESTIONS]: asking(gate) });
   const { out } = await answer();
-  expect(out).toContain('  1 of 2 approvals, 1 against\n');
+  expect(out).toContain('  1 of 2 approvals for one answer, 1 of 2 against\n');
+  expect(out).toContain('  Accept: 1 of 2\n');
+  expect(out).toMatch(/ {2}eve: It is fair\.: /);
+  expect(out).toContain('  Against it: 1 of 2\n  bob: deny\n');
+  expect(out).toContain('  edit-accept: 1 of 2\n  {"amount":5}\n  cyd\n');
   expect(out).toContain('asks about it: For whom?\n');
   expect(out.replaceAll('\n', '')).not.toMatch(OBEYED);
   expect(out).toContain("runs answer run-1 more --interrupt int-1 --reason '…'\n");

@@ -184,6 +184,43 @@ export function pageTests({ host, resolve }: Suite): void {
       expect(after).not.toContain('<b>failed</b>');
     });
 
+    // [I94]
+    it('interrupt-profiles.md §quorum: who votes, changes the vote and changes it back has voted so', async () => {
+      const runId = await host().startRun({ workflowId: 'quorum-of-three' });
+      const interruptId = await nextQuestion(host(), runId);
+      const { cookie, html: first } = await open(runId);
+      const path = `/pages/runs/${runId}`;
+      const shown = async () => (await page(path, { headers: { cookie } })).text();
+      const field = (html: string, name: string) =>
+        new RegExp(`name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? '';
+      const vote = async (html: string, action: string, reason: string) => {
+        const csrf = field(html, 'csrf');
+        const fields = form({ csrf, interruptId, heard: field(html, 'heard'), action, reason });
+        const headers = { ...fields.headers, cookie };
+        return (await page(`${path}/interrupts/gate`, { ...fields, headers })).status;
+      };
+      const votes = async () => {
+        const { body } = await host().api<{ interrupt: { votes: { reason?: string }[] } }>(
+          `/v1/runs/${runId}`,
+        );
+        return body.interrupt.votes.map(({ reason }) => reason);
+      };
+      expect(await vote(first, 'reject', 'Too dear.')).toBe(303);
+      expect(await vote(first, 'reject', 'Too dear.')).toBe(303);
+      const second = await shown();
+      expect(second).toContain('you have voted so already: 1 of 2 against it.');
+      expect(second).toContain('Too dear.');
+      expect(await vote(second, 'accept', '')).toBe(303);
+      expect(await votes()).toEqual([undefined]);
+      expect(await vote(await shown(), 'reject', 'Too dear.')).toBe(303);
+      expect(await votes()).toEqual(['Too dear.']);
+      expect(await vote(second, 'accept', '')).toBe(400);
+      expect(await votes()).toEqual(['Too dear.']);
+      expect(await shown()).toContain('your vote is counted: 1 of 3 for it.');
+      await resolve(runId, 'gate', { action: 'reject', voter: 'bob' });
+      expect((await host().waitFor(runId, ended)).status).toBe('failed');
+    });
+
     it.each([
       ['approval', 'by somebody else', 409, 'Somebody else has answered this.'],
       ['approval', 'by a cancel', 422, 'The run was cancelled'],

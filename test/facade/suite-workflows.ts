@@ -60,6 +60,11 @@ export const SUITE: Partial<BuiltIn> = {
     chain('quorum', [
       node('gate', 'core.approvalGate', { config: { ...gate, requiredApprovals: 2 } }),
     ]),
+    chain('quorum-of-three', [
+      node('gate', 'core.approvalGate', {
+        config: { ...gate, requiredApprovals: 3, rejectionPolicy: 'majority' },
+      }),
+    ]),
     // What is paid stands behind the gate without a condition: only a yes leads there.
     definition(
       'payment',

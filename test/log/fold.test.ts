@@ -1,6 +1,7 @@
 // The fold from rows to a run's snapshot (run-snapshot.schema.json).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
+import { votedFor, votesIn } from '../../src/rules/votes.ts';
 import {
   askedInterrupts,
   fold,
@@ -117,10 +118,13 @@ describe('run-snapshot.schema.json: the fold', () => {
   });
 
   it('interrupt-profiles.md §quorum: votes and what was asked back stand with the question that is open', () => {
-    const vote = (type: string, more: JsonObject, gateId = 'gate'): Given => [
-      `approval.${type}`,
-      { gateId, principal: 'ada', ...more },
-      gateId,
+    const vote = (voter: string, value: JsonObject, interruptId = 'int-1'): Given => [
+      'openwop-temporal.voted',
+      {
+        ...{ nodeId: 'gate', interruptId, voter, votedBy: 'tester', resumeValue: value },
+        ...{ effect: value.action === 'deny' ? 'end' : 'continue', votes: 1, needed: 3 },
+      },
+      'gate',
     ];
     const asked = (interruptId: string, text: string): Given => [
       'openwop-temporal.asked-back',
@@ -129,21 +133,47 @@ describe('run-snapshot.schema.json: the fold', () => {
     ];
     const given = [
       ...[suspended, requested],
-      vote('granted', { quorumProgress: { granted: 1, required: 3 } }),
-      vote('granted', { principal: 'eve', quorumProgress: { granted: 2, required: 3 } }),
-      vote('rejected', { reason: 'No.' }),
-      ...[vote('rejected', {}, 'elsewhere'), asked('int-1', 'Why?'), asked('int-0', 'Who?')],
+      ...['ada', 'eve', 'cyd'].map((voter) => vote(voter, { action: 'accept' })),
+      vote('dan', { action: 'edit-accept', editedArtifactData: 5 }),
+      vote('ada', { action: 'deny', reason: 'No.', comment: 'Sorry.' }),
+      ...[
+        vote('ada', { action: 'accept' }, 'int-0'),
+        asked('int-1', 'Why?'),
+        asked('int-0', 'Who?'),
+      ],
     ];
+    const accepted = { effect: 'continue', action: 'accept', of: votedFor({ action: 'accept' }) };
+    const edited = { action: 'edit-accept', editedArtifactData: 5 };
     expect(folded(...given).interrupts.map(({ data }) => data)).toEqual([
       {
         title: 'May I?',
-        quorumProgress: { granted: 1, rejected: 1 },
+        heard: 6,
+        quorumProgress: { granted: 2, rejected: 1 },
         votes: [
-          { by: 'eve', isFor: true },
-          { by: 'ada', isFor: false },
+          { voter: 'eve', ...accepted, heard: 2, seq: 3 },
+          { voter: 'cyd', ...accepted, heard: 3, seq: 4 },
+          {
+            ...{ voter: 'dan', effect: 'continue', action: 'edit-accept', of: votedFor(edited) },
+            ...{ heard: 4, seq: 5, content: 5 },
+          },
+          {
+            ...{ voter: 'ada', effect: 'end', action: 'deny', of: votedFor({ action: 'deny' }) },
+            ...{ heard: 5, seq: 6, reason: 'No.', comment: 'Sorry.' },
+          },
         ],
         askedBack: [{ by: 'bob', text: 'Why?' }],
       },
+    ]);
+    const large = ['ada', 'eve', 'cyd'].map((voter) =>
+      vote(voter, { action: 'edit-accept', editedArtifactData: voter.repeat(5000) }),
+    );
+    const shown = folded(suspended, requested, ...large).interrupts.flatMap(({ data }) =>
+      votesIn(data).map(({ isCut, content }) => [isCut === true, content !== undefined]),
+    );
+    expect(shown).toEqual([
+      [true, false],
+      [false, true],
+      [false, true],
     ]);
   });
 

@@ -11,6 +11,26 @@ const OF_GATES = 'test/wire/gate-faults.test.ts';
 const OF_LOADING = 'test/wire/load-definition.test.ts';
 
 export const OF_EFFECTS: readonly Row[] = [
+  [
+    94,
+    ['src/runs/answer.ts', 'interruptId, heard, by, bodyDigest', 'interruptId, by, bodyDigest'],
+    ['test/runs/answer.test.ts', 'sent twice is one vote'],
+  ],
+  [
+    94,
+    ['src/runs/answer.ts', 'own.heard <= heard ||', 'own.heard >= 0 ||'],
+    ['test/runs/answer.test.ts', 'a form from before another vote'],
+  ],
+  [
+    95,
+    ['src/rules/votes.ts', '(!isFor || vote.of === of)', '(!isFor || vote.of !== of)'],
+    ['test/words/follows.test.ts', 'each answer and each content counts for itself'],
+  ],
+  [
+    95,
+    ['src/words/follows.ts', 'isAgain ? before : withVote(before, vote)', '[...before, vote]'],
+    ['test/words/follows.test.ts', 'each answer and each content counts for itself'],
+  ],
   [94, [ACTIONS, "['reject', 'end'],", "['reject', 'continue'],"], [OF_APPROVALS, 'reject leads']],
   [94, [ROUTING, 'isHeld && condition !== undefined ?', 'isHeld ?'], [OF_APPROVALS, 'later leads']],
   [

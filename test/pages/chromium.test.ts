@@ -11,6 +11,7 @@ import { refundDesk } from '../../src/demo/definition.ts';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { definition, edge, node } from '../support/definitions.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
+import { standingVote } from '../support/votes.ts';
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 900 };
@@ -206,11 +207,13 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
       server.push(eventsOf([{ type, payload: { nodeId: 'triage', ...payload } }], sequence++));
     };
     const parts = () => card.locator('[data-live]').allTextContents();
-    const quorumProgress = { granted: 1, rejected: 0 };
-    const vote = { principal: 'ada', quorumProgress: { granted: 1, required: 2 } };
-    happens('approval.granted', vote, asking('approval', { ...gate, quorumProgress }));
+    const votes = [standingVote('ada', { action: 'accept' }, {})];
+    const resumeValue = { action: 'accept' };
+    const vote = { voter: 'ada', effect: 'continue', resumeValue, votes: 1, needed: 2 };
+    happens('openwop-temporal.voted', vote, asking('approval', { ...gate, votes, heard: 1 }));
     await card.getByText('1 of 2 approvals').waitFor();
-    const voted = { ...gate, quorumProgress, askedBack: [{ by: 'bob', text: 'For whom?' }] };
+    expect(await card.locator('input[name=heard]').first().inputValue()).toBe('1');
+    const voted = { ...gate, votes, heard: 2, askedBack: [{ by: 'bob', text: 'For whom?' }] };
     happens('openwop-temporal.asked-back', { askedBy: 'bob' }, asking('approval', voted));
     await card.getByText('For whom?').waitFor();
     const before = await parts();

@@ -22,6 +22,7 @@ import type { JsonObject } from '../../src/rules/json.ts';
 import { definition, edge, node } from '../support/definitions.ts';
 import { EMPTY } from './sample-home.ts';
 import { afterAnswer, eventsOf, question, STARTED_MS, untilQuestion } from './sample-run.ts';
+import { standingVote } from '../support/votes.ts';
 
 const model: RunPageModel = {
   snapshot: { runId: 'run-1', workflowId: 'refund-desk', status: 'waiting-approval' },
@@ -385,15 +386,36 @@ describe('the forms of a question', () => {
   it('interrupt-profiles.md §quorum: how far the votes are, and what was asked about it', () => {
     const asked = (data: JsonObject) =>
       renderRunPage({ ...model, interrupts: [{ ...question, kind: 'approval', data }] });
+    const edited = { action: 'edit-accept', editedArtifactData: { amount: 5 } };
     const html = asked({
-      ...{ choices: EVERY, requiredApprovals: 2 },
-      quorumProgress: { granted: 1, rejected: 1 },
+      ...{ choices: EVERY, requiredApprovals: 2, rejectionPolicy: 'majority' },
+      votes: [
+        standingVote('eve', edited, { reason: 'Enough <i>so</i>.', comment: 'Sorry.' }),
+        standingVote('bob', { action: 'reject' }, { isCut: true, seq: 7 }),
+      ],
       askedBack: [{ by: 'ada', text: 'For <b>whom</b>?' }],
     });
-    expect(html).toContain('1 of 2 approvals, 1 against');
+    expect(html).toContain('1 of 2 approvals, 1 of 2 against');
+    expect(html).toContain('Accept with changes: 1 of 2');
+    expect(html).toContain('<b>eve</b><p>Enough &lt;i&gt;so&lt;/i&gt;.</p><p>Sorry.</p>');
+    expect(html).toMatch(/Accept with changes: 1 of 2[^]*amount[^]*5[^]*<b>eve<\/b>/);
+    expect(html).toMatch(/Against it: 1 of 2[^]*<b>bob<\/b><p>reject<\/p><p>[^<]*event 7 has it/);
     expect(html).toMatch(/<b>ada<\/b><p>For &lt;b&gt;whom&lt;\/b&gt;\?<\/p>/);
     expect(asked({ choices: EVERY, requiredApprovals: 2 })).toContain('0 of 2 approvals');
     expect(asked({ choices: EVERY })).not.toContain('approvals');
+  });
+  it('a form of a question that may stay open says how much had been heard of it, and no other does', () => {
+    const heardIn = (data: JsonObject) =>
+      renderRunPage({ ...model, interrupts: [{ ...question, kind: 'approval', data }] }).match(
+        /(?<=name="heard" value=")[^"]*/g,
+      ) ?? [];
+    const [accept, reject] = [EVERY[0]!, EVERY.find(({ action }) => action === 'reject')!];
+    const choices = [accept, reject];
+    expect(heardIn({ choices })).toEqual([]);
+    expect(heardIn({ choices, requiredApprovals: 2 })).toEqual(['0', '0']);
+    expect(heardIn({ choices, requiredApprovals: 2, heard: 3 })).toEqual(['3', '3']);
+    const asking = offeredActions({ actions: ['accept', 'ask'] });
+    expect(heardIn({ choices: asking, heard: 1 })).toEqual(['1', '1']);
   });
   it('a turn of a conversation carries the place that it was said at', () => {
     const data = { turns: [{ from: 'user', content: 'Hi' }], turnIndex: 2 };

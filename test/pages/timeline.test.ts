@@ -76,17 +76,32 @@ it('an answered question shows what was asked', () => {
 describe('interrupt-profiles.md §quorum: what people say while the question stands', () => {
   const said = (type: string, payload: Told['payload']) =>
     folded(started(0), ...asks('a'), { type, nodeId: 'n', payload }).items.at(-1);
+  it('a vote with a content shows it, and the protocol’s event beside it tells nothing more', () => {
+    const resumeValue = { action: 'edit-accept', editedArtifactData: { amount: 5 } };
+    const tally = { votes: 1, needed: 2 };
+    const payload = { voter: 'ada', effect: 'continue', resumeValue, ...tally };
+    const item = said('openwop-temporal.voted', payload);
+    expect(renderItem(item!)).toContain('amount');
+    expect(said('approval.granted', { gateId: 'n', principal: 'ada' })?.kind).toBe('question');
+  });
+
   it.each<[string, Told['payload'], string, string?]>([
     [
-      'approval.granted',
-      { principal: 'ada', quorumProgress: { granted: 1, required: 2 } },
-      'ada is for it: 1 of 2 approvals',
+      'openwop-temporal.voted',
+      {
+        ...{ voter: 'ada', effect: 'continue', votes: 1, needed: 2 },
+        resumeValue: { action: 'accept' },
+      },
+      'ada votes accept: 1 of 2 for it',
     ],
     [
-      'approval.rejected',
-      { principal: 'bob', reason: 'Too much.' },
-      'bob is against it',
-      'Too much.',
+      'openwop-temporal.voted',
+      {
+        ...{ voter: 'bob', effect: 'end', votes: 1, needed: 1 },
+        resumeValue: { action: 'deny', reason: 'Too much.', comment: 'Sorry.' },
+      },
+      'bob votes deny: 1 of 1 against it',
+      'Too much.\nSorry.',
     ],
     [
       'openwop-temporal.asked-back',
@@ -113,11 +128,15 @@ it.each([
 it('the head moves by what is said to a question, and by steps and values while one is open', () => {
   const moved = (timeline: Timeline) =>
     [
-      ...['approval.granted', 'openwop-temporal.asked-back', 'conversation.exchanged'],
+      ...['openwop-temporal.voted', 'openwop-temporal.asked-back', 'conversation.exchanged'],
       ...['node.started', 'node.completed', 'node.skipped', 'variable.changed', 'channel.written'],
       ...['agent.reasoned', 'provider.usage'],
     ].filter((type) => eventsOf([{ type, payload: {} }]).some((one) => movesHead(timeline, one)));
-  const atQuestion = ['approval.granted', 'openwop-temporal.asked-back', 'conversation.exchanged'];
+  const atQuestion = [
+    'openwop-temporal.voted',
+    'openwop-temporal.asked-back',
+    'conversation.exchanged',
+  ];
   const beside = ['node.started', 'node.completed', 'node.skipped'];
   const values = ['variable.changed', 'channel.written'];
   expect(moved(folded(started(0)))).toEqual(atQuestion);

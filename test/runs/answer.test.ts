@@ -3,13 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
+import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf, type Subject } from '../../src/rules/subject.ts';
+import type { StandingVote } from '../../src/rules/votes.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt, answerOpen } from '../../src/runs/answer.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { runRef } from '../support/run-ref.ts';
+import { standingVote } from '../support/votes.ts';
 
 const ADA = subjectOf('api-key', 'default', 'ada');
 
@@ -126,7 +129,9 @@ test('architecture §9: who answers is told to the run whole', async () => {
 
 describe('an answer reaches the run as it was given', () => {
   const TOKEN = 'sk-kosice-warehouse-02';
-  const open = { nodeId: 'gate', interruptId: 'int-1' } as Parameters<typeof answerOpen>[1];
+  const open = { nodeId: 'gate', interruptId: 'int-1', data: {} } as Parameters<
+    typeof answerOpen
+  >[1];
 
   // [I116]
   test.each<[string, JsonValue, string]>([
@@ -147,7 +152,7 @@ describe('an answer reaches the run as it was given', () => {
     const bySender = answer(deps, value);
     await expect(bySender).rejects.toMatchObject(refused);
     await expect(
-      answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA }),
+      answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA, heard: 0 }),
     ).rejects.toMatchObject(refused);
     expect(sent).toEqual([]);
     await bySender.catch((error: unknown) =>
@@ -162,7 +167,7 @@ describe('an answer reaches the run as it was given', () => {
       editedArtifactData: { key: '[REDACTED:vault]', sk: 'sk-1' },
     };
     await answer(deps, value);
-    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA });
+    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA, heard: 0 });
     expect(sent.map((one) => one.value)).toEqual([value, value]);
   });
 });
@@ -171,12 +176,12 @@ describe('an answer reaches the run as it was given', () => {
 test('a list of answers has each id once, or is refused at the place of the second', async () => {
   const { deps, sent } = asking(['int-1']);
   const open = {
-    ...{ nodeId: 'gate', interruptId: 'int-1' },
+    ...{ nodeId: 'gate', interruptId: 'int-1', data: {} },
     resumeSchema: ratificationSchema(undefined, [ANSWER_LIST]),
   } as unknown as Parameters<typeof answerOpen>[1];
   const send = (...ids: string[]) => {
     const answers = ids.map((id, answer) => ({ id, answer }));
-    return answerOpen(deps, open, { row: ROW, value: { answers }, resolvedBy: ADA });
+    return answerOpen(deps, open, { row: ROW, value: { answers }, resolvedBy: ADA, heard: 0 });
   };
   await expect(send('why', 'guidance', 'guidance')).rejects.toMatchObject({
     code: 'validation_error',
@@ -191,12 +196,12 @@ test('a list of answers has each id once, or is refused at the place of the seco
 
 describe('why somebody answers so', () => {
   const open = {
-    ...{ nodeId: 'gate', interruptId: 'int-1' },
+    ...{ nodeId: 'gate', interruptId: 'int-1', data: {} },
     resumeSchema: approvalSchema(['accept', 'reject']),
   } as unknown as Parameters<typeof answerOpen>[1];
   const send = async (value: JsonValue) => {
     const { deps, sent } = asking(['int-1']);
-    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA });
+    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA, heard: 0 });
     return sent.map((one) => one.value);
   };
 
@@ -212,5 +217,43 @@ describe('why somebody answers so', () => {
     });
     for (const reason of ['', 'Too dear.'])
       expect(await send({ ...value, reason })).toEqual([{ ...value, reason }]);
+  });
+});
+
+describe('interrupt-profiles.md §quorum: a vote by a form', () => {
+  const choices = offeredActions({ actions: ['accept', 'reject', 'ask'] });
+  /** To a question with these votes, by who saw it when it had `heard` of them. */
+  const sent = async (action: string, heard: number, votes: readonly StandingVote[] = []) => {
+    const open = {
+      ...{ nodeId: 'gate', interruptId: 'int-1', data: { choices, votes, requiredApprovals: 2 } },
+      resumeSchema: approvalSchema(['accept', 'reject', 'ask']),
+    } as unknown as Parameters<typeof answerOpen>[1];
+    const { deps, sent: all } = asking(['int-1']);
+    await answerOpen(deps, open, { row: ROW, value: { action }, resolvedBy: ADA, heard });
+    return all[0]?.updateId;
+  };
+  const vote = (voter: string, action: string, heard: number) =>
+    standingVote(voter, { action }, { heard });
+
+  // [I94]
+  test('sent twice is one vote, and the same answer after a change is another one', async () => {
+    const first = await sent('reject', 0);
+    expect(await sent('reject', 0, [vote('ada', 'reject', 1)])).toBe(first);
+    const second = await sent('accept', 1, [vote('ada', 'reject', 1)]);
+    const third = await sent('reject', 2, [vote('ada', 'accept', 2)]);
+    expect(new Set([first, second, third]).size).toBe(3);
+  });
+
+  // [I94]
+  test('a form from before another vote of its sender is refused, and one of the same vote is a repeat', async () => {
+    const changed = [vote('ada', 'accept', 2)];
+    await expect(sent('reject', 0, changed)).rejects.toMatchObject({
+      code: 'validation_error',
+      details: { reason: expect.stringMatching(/voted otherwise since/) as string },
+    });
+    expect(await sent('accept', 1, changed)).toBeDefined();
+    // What others have said meanwhile, and a question back, stand in nobody's way.
+    expect(await sent('reject', 0, [vote('bob', 'accept', 2)])).toBeDefined();
+    expect(await sent('ask', 0, changed)).toBeDefined();
   });
 });

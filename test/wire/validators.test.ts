@@ -86,6 +86,10 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
     quorumProgress: { granted: 1, required: 2 },
   },
   'approval.rejected': { gateId: nodeId, principal: 'p', reason: 'no' },
+  'openwop-temporal.voted': {
+    ...{ nodeId, interruptId: 'int-1', voter: 'p', votedBy: 'p', effect: 'end' },
+    ...{ resumeValue: { action: 'reject' }, votes: 1, needed: 2 },
+  },
   'openwop-temporal.asked-back': {
     ...{ nodeId, interruptId: 'int-1', askedBy: 'p', action: 'ask', text: 'Why?' },
   },
@@ -155,6 +159,7 @@ const VALID: Record<(typeof EVENT_TYPE_NAMES)[number], Record<string, unknown>> 
 /** Published as closed (run-event-payloads.schema.json): an extra field makes the record invalid. */
 const CLOSED = new Set([
   'openwop-temporal.clock-set',
+  'openwop-temporal.voted',
   'openwop-temporal.asked-back',
   'approval.granted',
   'approval.rejected',

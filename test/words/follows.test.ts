@@ -2,7 +2,7 @@
 // against what the run then does.
 import { describe, expect, it } from 'vitest';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
-import type { JsonObject } from '../../src/rules/json.ts';
+import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { choicesOf } from '../../src/words/choices.ts';
 import { followsOf, type Standing } from '../../src/words/follows.ts';
 import type { OpenQuestion } from '../../src/words/question.ts';
@@ -18,6 +18,7 @@ import {
   turnQuestion,
 } from '../../workflows/questions.ts';
 import { definition, edge, node } from '../support/definitions.ts';
+import { standingVote } from '../support/votes.ts';
 
 type Asked = Pick<OpenQuestion, 'nodeId' | 'kind' | 'data'>;
 
@@ -197,10 +198,60 @@ describe('what follows from an answer', () => {
       deny: 'your vote is counted: 1 of 2 against it. The question stays open.',
       ask: STANDS,
     });
-    expect(votes({ quorumProgress: { granted: 2, rejected: 1 } })).toMatchObject({
+    const given = ['a', 'b'].map((voter) => standingVote(voter, { action: 'accept' }, {}));
+    const all = [...given, standingVote('c', { action: 'reject' }, {})];
+    expect(votes({ votes: all })).toMatchObject({
       accept: 'pay',
       deny: 'tell',
+      approve: 'your vote is counted: 1 of 3 for it. The question stays open.',
     });
+  });
+
+  // [I95]
+  it('of a vote: each answer and each content counts for itself, and of each voter the last one', () => {
+    const edited = { action: 'edit-accept', editedArtifactData: { amount: 5 } };
+    const open = gate({
+      ...{ requiredApprovals: 2 },
+      votes: [
+        standingVote('a', { action: 'approve' }, {}),
+        standingVote('b', edited, {}),
+        standingVote('c', { action: 'edit-accept', editedArtifactData: null }, {}),
+      ],
+    });
+    const standing = { definition: PAYMENT, nodes: {}, variables: {} };
+    const follows = (action: string, by?: string, content?: JsonValue) => {
+      const { effect } = CHOICES.find((choice) => choice.action === action)!;
+      const { steps, words } = followsOf(open, { action, effect, by, content }, standing);
+      return words ?? steps.map(({ name }) => name);
+    };
+    const counted = (votes: number) =>
+      `your vote is counted: ${votes} of 2 for it. The question stays open.`;
+    expect(follows('accept')).toBe(counted(1));
+    expect(follows('approve')).toEqual(['pay']);
+    expect(follows('approve', 'b')).toEqual(['pay']);
+    expect(follows('approve', 'a')).toBe(
+      'you have voted so already: 1 of 2 for it. The question stays open.',
+    );
+    expect(follows('edit-accept', 'a', { amount: 5 })).toEqual(['pay']);
+    expect(follows('edit-accept', 'a', null)).toEqual(['pay']);
+    expect(follows('edit-accept', 'a', { amount: 6 })).toBe(counted(1));
+    const sent = 'your vote is counted for the content that you send: 1 of 2 for it';
+    expect(follows('edit-accept')).toBe(
+      `${sent}, or with the votes of others for the same content. Otherwise the question stays open.`,
+    );
+    const own = gate({ requiredApprovals: 2, votes: [standingVote('b', edited, {})] });
+    const choice = { action: 'edit-accept', effect: 'continue', by: 'b' } as const;
+    expect(followsOf(own, choice, standing).words).toBe(`${sent}. The question stays open.`);
+    expect(follows('deny')).toEqual(['tell']);
+    const votes = [standingVote('a', { action: 'reject' }, {})];
+    const many = gate({ requiredApprovals: 3, rejectionPolicy: 'majority', votes });
+    const no = { action: 'deny', effect: 'end' } as const;
+    expect(followsOf(many, { ...no, by: 'b' }, standing).steps.map(({ name }) => name)).toEqual([
+      'tell',
+    ]);
+    expect(followsOf(many, { ...no, by: 'a' }, standing).words).toBe(
+      'your vote is counted: 1 of 2 against it. The question stays open.',
+    );
   });
 
   it('by a pattern: its condition is told', () => {

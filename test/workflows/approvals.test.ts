@@ -2,6 +2,7 @@
 // person was told that follows from it.
 import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, it } from 'vitest';
+import { EMPTY_RUN, foldRow, type FoldedRun, type OpenInterrupt } from '../../src/log/fold-rows.ts';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { choicesOf } from '../../src/words/choices.ts';
@@ -11,7 +12,16 @@ import { approvalSchema } from '../../workflows/approvals.ts';
 import { definition, edge, node, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import { openInterruptIds, type FinishedRun } from '../support/run-workflow.ts';
-import { answer, payloadsOf, runBothWays, runOnce, useWorkflowRunner } from './both-ways.ts';
+import { drawsOf } from '../support/model/draws.ts';
+import {
+  answer,
+  factsOf,
+  payloadsOf,
+  runBothWays,
+  runOnce,
+  useWorkflowRunner,
+  type Fact,
+} from './both-ways.ts';
 
 useWorkflowRunner();
 
@@ -51,19 +61,38 @@ const say = (handle: WorkflowHandle, value: JsonObject, schema = approvalSchema(
   answer(handle, 'gate', { ...value }, schema);
 
 /** Of a quorum of two, until it is decided. */
-const voted = (...votes: readonly [voter: string, action: string, more?: JsonObject][]) => {
-  const config = { requiredApprovals: 2, actions: CONFIG.actions };
+const voted = (...votes: readonly [voter: string, action: string, more?: JsonObject][]) =>
+  votedBy(
+    { requiredApprovals: 2 },
+    votes.map(([voter, action, more]) => ({ action, voter, ...more })),
+  );
+
+const votedBy = (quorum: ApprovalGateConfig, values: readonly JsonObject[]) => {
+  const config = { ...quorum, actions: CONFIG.actions };
   return runOnce({
     input: runInput(definition('quorum', [node('gate', 'core.approvalGate', { config })])),
     script: async (handle) => {
-      for (const [voter, action, more] of votes) {
-        const value = { action, voter, ...more };
+      for (const value of values) {
         const said = await say(handle, value, approvalSchema(ACTIONS));
         if ((said as { status: string }).status === 'resolved') return;
       }
     },
   });
 };
+
+const VOTED = 'openwop-temporal.voted';
+
+/** The gate's question as the page reads it. */
+function openAt(facts: readonly Fact[]): OpenInterrupt {
+  const { interrupts } = facts.reduce<FoldedRun>(
+    (run, { type, nodeId = '', payload }, sequence) =>
+      foldRow(run, { type, nodeId, payload, sequence, timeMs: 0 }, {}),
+    EMPTY_RUN,
+  );
+  const [open] = interrupts;
+  if (!open) throw new Error('Nothing is asked.');
+  return open;
+}
 
 describe('interrupt.md: an answer does what its effect says', () => {
   // [I94], [I95]
@@ -156,6 +185,7 @@ describe('interrupt.md: an answer does what its effect says', () => {
     expect(run.status).toBe('completed');
   });
 
+  // [I117]
   it('a vote is an event, one for each voter, and tells how far the quorum is', async () => {
     const config = { requiredApprovals: 2, rejectionPolicy: 'majority', actions: CONFIG.actions };
     const schema = approvalSchema(ACTIONS);
@@ -179,9 +209,79 @@ describe('interrupt.md: an answer does what its effect says', () => {
     expect(payloadsOf(run, 'approval.rejected')).toEqual([
       { gateId: 'gate', principal: 'bob', reason: 'Hm.' },
     ]);
+    const vote = (voter: string, action: string, effect: string, votes: number) => ({
+      ...{ nodeId: 'gate', interruptId: expect.any(String) as string, voter, votedBy: 'tester' },
+      ...{ effect, resumeValue: { action, voter, feedback: 'Hm.' }, votes, needed: 2 },
+    });
+    expect(payloadsOf(run, 'openwop-temporal.voted')).toEqual([
+      vote('ada', 'approve', 'continue', 1),
+      vote('bob', 'deny', 'end', 1),
+      vote('eve', 'approve', 'continue', 2),
+    ]);
     expect(payloadsOf(run, 'approval.received')).toMatchObject([
       { action: 'accept', answer: 'approve', decidedBy: 'quorum:2-of-2' },
     ]);
+  });
+
+  // [I94]
+  it('who changes a vote and changes it back has voted so: the last one counts', async () => {
+    const run = await votedBy({ requiredApprovals: 3, rejectionPolicy: 'majority' }, [
+      ...['deny', 'approve', 'deny'].map((action) => ({ action, voter: 'ada' })),
+      { action: 'deny', voter: 'bob' },
+    ]);
+    expect(
+      payloadsOf(run, 'openwop-temporal.voted').map(({ voter, votes, needed }) => [
+        ...[voter, votes, needed],
+      ]),
+    ).toEqual([
+      ...[1, 1, 1].map((votes, at) => ['ada', votes, at === 1 ? 3 : 2]),
+      ...[['bob', 2, 2]],
+    ]);
+    expect(run.status).toBe('failed');
+  });
+
+  // [I95]
+  it('of drawn votes: what a person is told of a vote is what comes of it', async () => {
+    const draws = drawsOf('41', 'votes');
+    const one = (): JsonObject => {
+      const action = draws.pick(['approve', 'accept', 'deny', 'reject', 'edit-accept']);
+      const voter = draws.pick(['ada', 'bob', 'cyd', 'dan']);
+      const edited = { editedArtifactData: draws.pick([null, { amount: 5 }]) };
+      return { action, voter, ...(action === 'edit-accept' ? edited : {}) };
+    };
+    for (const requiredApprovals of [2, 3, 3]) {
+      const config = { requiredApprovals, rejectionPolicy: 'majority' } as const;
+      const values = Array.from({ length: 40 }, one);
+      const facts = factsOf(await votedBy(config, values));
+      let at = 0;
+      let isDecided = false;
+      for (const { action, voter, editedArtifactData: content } of values) {
+        const next = facts.findIndex(({ type }, place) => place >= at && type === VOTED);
+        const { words } = followsOf(
+          openAt(facts.slice(0, next < 0 ? at : next)),
+          {
+            ...{ action: action as string, by: voter as string, content },
+            effect: action === 'deny' || action === 'reject' ? 'end' : 'continue',
+          },
+          {
+            definition: definition('quorum', [node('gate', 'core.noop')]),
+            nodes: {},
+            variables: {},
+          },
+        );
+        if (words?.startsWith('you have voted so already')) continue;
+        const told = facts[next]?.payload as { voter: string; votes: number; needed: number };
+        expect(told.voter).toBe(voter);
+        const { votes, needed } = told;
+        expect(/: (\d) of (\d) /.exec(words ?? '')?.slice(1) ?? 'decides').toEqual(
+          votes < needed ? [`${votes}`, `${needed}`] : 'decides',
+        );
+        at = next + 1;
+        isDecided = votes >= needed;
+        if (isDecided) break;
+      }
+      expect(isDecided).toBe(true);
+    }
   });
 
   it('a vote may be changed: a no counts also behind a yes', async () => {

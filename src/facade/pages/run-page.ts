@@ -14,7 +14,7 @@ import {
 } from '../../pages/index.ts';
 import type { LogRow } from '../../ports/log.ts';
 import type { RunRow } from '../../ports/runs.ts';
-import { resumeValueOf } from '../../words/answer.ts';
+import { heardBefore, resumeValueOf } from '../../words/answer.ts';
 import { ANSWER_NOTICES, ANSWERED_ALREADY, OVER } from '../../words/outcome.ts';
 import { rowsShown } from '../../wire/major.ts';
 import { answerOpen, requireOpen } from '../../runs/answer.ts';
@@ -112,6 +112,7 @@ export async function sendRunPage(
     events: rows.map((each) => JSON.parse(shown.textOf(each)) as RunEventDoc),
     stories: EVENT_STORIES,
     interrupts: askedInterrupts(head, row),
+    viewer: principalOf(session.caller.subject),
     below: session.host && (await questionsBelow(deps, row)),
     csrfToken: session.csrfToken,
     homeUrl: session.host && HOME,
@@ -233,5 +234,6 @@ async function answer(
   const value = resumeValueOf(form, open);
   if (!value.ok) throw new HostError('validation_error', { reason: value.message });
   const { subject: resolvedBy } = session.caller;
-  return answerOpen(deps, open, { row, value: value.value, resolvedBy });
+  const heard = heardBefore(form, open);
+  return answerOpen(deps, open, { row, value: value.value, resolvedBy, heard });
 }
