@@ -51,6 +51,24 @@ describe('answers to questions: one to each, by its schema, as object and as lis
     expect(isTaken(schema, { answers })).toBe(expected);
   });
 
+  // [I117]
+  it.each<[string | undefined, JsonObject]>([
+    [undefined, { feedback: 'fine', comment: 'ok', decidedBy: 'ada', decidedAt: 1 }],
+    ['/answer', { answer: { amount: 1 } }],
+    ['/action', { action: 'accept' }],
+  ])('beside the answers only notes are taken; refused at %s: %j', (pointer, more) => {
+    const answers = { amount: 10, place: 'here', why: null };
+    const checked = checkAgainst(schema, { answers, ...more });
+    const [first] = checked.ok ? [] : checked.errors;
+    expect([first?.pointer, first?.message]).toEqual([
+      ...[pointer, pointer && 'is not a known field'],
+    ]);
+    const entry = { id: 'why', answer: '', ...more };
+    expect(isTaken(answersSchema([{ id: 'why', question: 'Why?' }]), { answers: [entry] })).toBe(
+      'answer' in more,
+    );
+  });
+
   it('as many questions as a gate may have can be answered in both forms', () => {
     const questions = Array.from({ length: 50 }, (_, at) => ({
       ...{ id: `question-${at}`, question: '?' },

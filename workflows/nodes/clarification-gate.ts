@@ -1,5 +1,6 @@
 // core.clarificationGate: a human answers questions (interrupt.md; status waiting-input). Answers come as an object
 // or as a list of {id, answer}; they go on as an object keyed by question id.
+import { NOTES } from '../approvals.ts';
 import type { NodeKind } from '../context.ts';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
@@ -26,6 +27,7 @@ export function answersSchema(questions: readonly Question[]): JsonObject {
     type: 'object',
     required: ['id', 'answer'],
     properties: { id: { const: id }, answer: answers[at] ?? {} },
+    additionalProperties: false,
   }));
   // So many entries, and one of each id: no id twice.
   const list: JsonObject = {
@@ -36,7 +38,8 @@ export function answersSchema(questions: readonly Question[]): JsonObject {
   return {
     type: 'object',
     required: ['answers'],
-    properties: { answers: { anyOf: [object, list] } },
+    properties: { answers: { anyOf: [object, list] }, ...NOTES },
+    additionalProperties: false,
     $defs: schemasOf(questions),
   };
 }
