@@ -24,8 +24,6 @@ import type { ApprovalReceivedPayload } from '../schemas/types.generated.ts';
 import type { Interrupt } from './frames.ts';
 import { emit } from './journal.ts';
 
-const VOTED = 'openwop-temporal.voted';
-
 /** Questions back that one question takes. */
 const MAX_ASKED_BACK = 50;
 
@@ -183,7 +181,7 @@ function stateVoted(
 ): void {
   const { nodeId, interruptId } = open;
   const told = { nodeId, interruptId, voter, votedBy: by, effect, resumeValue: value, ...tally };
-  emit(VOTED, told, placeOf(open, VOTED));
+  emit('openwop-temporal.voted', told, placeOf(open, 'openwop-temporal.voted'));
 }
 
 function stateAsked(open: Interrupt, { value, by }: Said): void {
