@@ -70,7 +70,8 @@ export function createChanges(parts: ChangesParts, logger: Logger): Changes {
 
 /**
  * Rings for whatever came into the feed. The place to go on from is taken before it rings: what comes between the two is
- * behind that place, and what came before is read by who was rung for.
+ * after that place, and what came before is read by who was rung for. After a failure, and once the database is back, the
+ * place is taken again: a failover may have lost it, or given it to another row.
  */
 async function tell(
   { parts, logger }: { readonly parts: ChangesParts; readonly logger: Logger },
@@ -78,20 +79,26 @@ async function tell(
   { bells, ended: { signal } }: Channel,
 ): Promise<void> {
   const backOff = new BackOff(FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS);
+  let reconnected = new AbortController();
+  const unsubscribe = parts.log.onReconnect(() => reconnected.abort());
   let after: number | undefined;
   while (!signal.aborted) {
     try {
-      if (after !== undefined) await changed(parts, { tenant, after, signal });
-      if (signal.aborted) return;
+      const until = AbortSignal.any([signal, reconnected.signal]);
+      if (after !== undefined) await changed(parts, { tenant, after, signal: until });
+      if (signal.aborted) break;
+      reconnected = new AbortController();
       after = await parts.feed.end();
       backOff.reset();
       for (const bell of bells) bell.ring();
       await rest(CHANGES_INTERVAL_MS, signal);
     } catch (error) {
+      after = undefined;
       logger.warn('changes of runs cannot be told; trying again', { error: String(error) });
       await rest(backOff.next(), signal);
     }
   }
+  unsubscribe();
 }
 
 /** Resolves when a row stands behind the place, or on abort. */

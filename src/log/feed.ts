@@ -22,7 +22,8 @@ type FeedParts = Pick<Stores, 'feed'> & {
 
 /**
  * Pages of at most 500 rows, in the order of their positions, without end until `signal`. The next one is read when the
- * last was taken: a slow reader holds up nobody and fills no buffer. Throws what the store throws.
+ * last was taken: a slow reader holds up nobody and fills no buffer. Throws what the store throws: service_unavailable also where
+ * the database has lost the position, so that the reader begins again.
  */
 export async function* readFeed(
   { feed, log }: FeedParts,
@@ -68,29 +69,5 @@ export async function* pagesBehind<Row extends { readonly position: number }>(
     await rest(REST_MS, signal);
     if (!page.heldBack) held.reset();
     await changed.rung(signal, page.heldBack ? held.next() : undefined);
-  }
-}
-
-export interface Consuming extends Omit<FeedReading, 'after'> {
-  /** Names the durable cursor, among the tenant's consumers. */
-  readonly consumer: string;
-}
-
-/**
- * Does `work` for every page behind the consumer's cursor, one after the other, and moves the cursor behind it: at least
- * once for each row, also over a crash. Resolves on abort; throws what the store or `work` throws, and the page comes
- * again with the next call.
- */
-export async function consumeFeed(
-  parts: FeedParts,
-  { consumer, ...reading }: Consuming,
-  work: (rows: readonly FeedRow[]) => Promise<void>,
-): Promise<void> {
-  const { feed } = parts;
-  const after = await feed.cursor(reading.tenant, consumer);
-  for await (const rows of readFeed(parts, { ...reading, after })) {
-    await work(rows);
-    const last = rows.at(-1);
-    if (last) await feed.advance(reading.tenant, consumer, last.position);
   }
 }

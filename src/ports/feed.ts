@@ -40,7 +40,10 @@ export interface FedRow {
 }
 
 export interface FeedStore {
-  /** A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. */
+  /**
+   * A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. This and the next two throw
+   * HostError service_unavailable where `after` is a position that was never given: a failover of the database has lost it.
+   */
   read(query: FeedQuery): Promise<FeedPage>;
   /** As `read`, of one session, with the rows themselves. */
   events(

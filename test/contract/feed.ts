@@ -1,6 +1,6 @@
 // What every FeedStore does, and its readers (architecture §3.6).
 import { describe, expect, it } from 'vitest';
-import { consumeFeed, readFeed } from '../../src/log/feed.ts';
+import { readFeed } from '../../src/log/feed.ts';
 import type { FeedRow } from '../../src/ports/feed.ts';
 import type { GivenStores } from './given.ts';
 import {
@@ -161,6 +161,19 @@ export function feedContract(stores: GivenStores): void {
       expect(named(rows)).toEqual([`${runId} ${rows[0]?.sequence}`]);
     });
 
+    // [I118]
+    it('architecture §3.6 is not read after a position that nobody was given: a failover has lost it', async () => {
+      const [tenant, sessionId] = [newId('tenant'), newId('session')];
+      const after = (await feed().end()) + 1_000_000;
+      const query = { tenant, sessionId, after, limit: 10 };
+      const lost = { code: 'service_unavailable' };
+      await expect(feed().read(query)).rejects.toMatchObject(lost);
+      await expect(feed().events(query)).rejects.toMatchObject(lost);
+      await expect(feed().eventsOf({ ...query, types: ['x.y'] })).rejects.toMatchObject(lost);
+      const pages = readFeed(stores(), { tenant, after, signal: new AbortController().signal });
+      await expect(pages.next()).rejects.toMatchObject(lost);
+    });
+
     // [I23]
     it('architecture §3.6 a named consumer has a durable cursor that never goes back', async () => {
       const [tenant, consumer] = [newId('tenant'), newId('consumer')];
@@ -251,36 +264,6 @@ export function feedContract(stores: GivenStores): void {
       const pages = readFeed(held, { tenant: 't', after: 0, signal: abort.signal });
       expect((await pages.next()).value).toEqual([row]);
       await pages.return();
-    });
-
-    it('architecture §3.6 a consumer goes on where it stood, and a page whose work failed comes again', async () => {
-      const [tenant, consumer] = [newId('tenant'), newId('consumer')];
-      const runId = await runOf(tenant);
-      await appendRows(stores(), runId, ['1', '2']);
-      const seen: string[] = [];
-      const consume = async (fail: boolean, until: number): Promise<void> => {
-        const abort = new AbortController();
-        const done = consumeFeed(
-          stores(),
-          { tenant, consumer, signal: abort.signal },
-          async (rows) => {
-            seen.push(...named(rows));
-            if (fail) throw new Error('the work failed');
-          },
-        );
-        if (!fail) {
-          await eventually(() => seen.length >= until, 'the rows');
-          abort.abort();
-        }
-        await done;
-      };
-      await expect(consume(true, 2)).rejects.toThrow('the work failed');
-      expect(await feed().cursor(tenant, consumer)).toBe(0);
-      await consume(false, 4);
-      await appendRows(stores(), runId, ['3']);
-      await consume(false, 5);
-      const [first, second, third] = named(await all(tenant));
-      expect(seen).toEqual([first, second, first, second, third]);
     });
   });
 }

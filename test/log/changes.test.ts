@@ -14,18 +14,26 @@ afterAll(() => stores.close());
 
 /** Counts reads of the feed, and fails them while `broken`. */
 function counted() {
-  const state = { reads: 0, broken: false };
+  const state = { reads: 0, broken: false, ends: 0, ahead: 0, reconnect: new Set<() => void>() };
   const looked = <Value>(work: () => Promise<Value>): Promise<Value> => {
     state.reads += 1;
     if (state.broken) throw new HostError('service_unavailable');
     return work();
   };
   const { feed, log } = stores;
+  const onReconnect = (listener: () => void) => {
+    state.reconnect.add(listener);
+    return () => void state.reconnect.delete(listener);
+  };
   const parts = {
-    log,
+    log: { ...log, onReconnect },
     feed: {
       ...feed,
-      end: () => looked(() => feed.end()),
+      end: async () => {
+        const end = await looked(() => feed.end());
+        state.ends += 1;
+        return end + state.ahead;
+      },
       read: (query: Parameters<typeof feed.read>[0]) => looked(() => feed.read(query)),
     },
   };
@@ -105,5 +113,27 @@ describe('architecture §3.6 changes of a tenant', () => {
     await times(watcher, 2);
     changes.close();
     await watcher.done;
+  });
+
+  // [I118]
+  it.each([
+    ['a position that the database has lost', 1_000_000, false],
+    ['one that a failover has given to others', 0, true],
+  ])('are told again to who waits after %s', async (_, ahead, isBack) => {
+    const { changes, state } = counted();
+    const tenant = newId('tenant');
+    await startedRun(stores, { tenant });
+    state.ahead = ahead;
+    const watcher = watching(changes, tenant);
+    await eventually(() => state.reads >= 2, 'it reads after that place');
+    state.ahead = 0;
+    const before = watcher.times;
+    if (isBack) for (const reconnected of state.reconnect) reconnected();
+    // No row comes. A watcher is told now and again, whatever happened: that alone takes no place.
+    await eventually(() => state.ends >= 2, 'the place is taken again');
+    await times(watcher, before + 1);
+    changes.close();
+    await watcher.done;
+    await eventually(() => state.reconnect.size === 0, 'nobody listens');
   });
 });

@@ -5,6 +5,7 @@ const PLACES = 'src/log/places.ts';
 const REBUILD = 'src/log/rebuild.ts';
 const DELTAS = 'src/adapters/postgres/log-deltas.ts';
 const RESTORE = 'src/adapters/postgres/log-restore.ts';
+const FEED = 'src/adapters/postgres/feed-store.ts';
 const LOST_TEXT_TEST = 'test/log/lost-text.test.ts';
 const OF_STORES = 'test/adapters/postgres-stores.test.ts';
 const PGLITE = 'PGlite with content in a table.*';
@@ -139,6 +140,21 @@ export const OF_LOST_TEXT: readonly Row[] = [
     118,
     [RESTORE, 'else if (movedFrom !== undefined) await leaveFeed(tx, run, movedFrom);', ''],
     [LOST_TEXT_TEST, 'the feed gives them again'],
+  ],
+  [
+    118,
+    [FEED, 'if (end.given >= after) return end;', 'if (end.given >= 0) return end;'],
+    [OF_STORES, `${PGLITE}is not read after a position that nobody was given`],
+  ],
+  [
+    118,
+    ['src/log/changes.ts', 'after = undefined;', ''],
+    ['test/log/changes.test.ts', 'a position that the database has lost'],
+  ],
+  [
+    118,
+    ['src/log/changes.ts', 'onReconnect(() => reconnected.abort())', 'onReconnect(() => {})'],
+    ['test/log/changes.test.ts', 'one that a failover has given to others'],
   ],
   [
     119,

@@ -1,5 +1,6 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
 // (migrations/001-schema.sql says how readers know what may still commit).
+import { HostError } from '../../rules/errors.ts';
 import type { FedRow, FeedPage, FeedQuery, FeedRow, FeedStore } from '../../ports/feed.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { EVENT_COLUMNS, eachRowOf, type EventRecord } from './rows.ts';
@@ -44,6 +45,14 @@ async function endOf(db: Db): Promise<{ given: number; endsAt: number }> {
   return { given: end?.given ?? 0, endsAt: end?.ends_at ?? 0 };
 }
 
+/** The end for who reads after a position. Throws HostError service_unavailable where this server never gave that one. */
+async function endAfter(db: Db, after: number): Promise<{ given: number; endsAt: number }> {
+  const end = await endOf(db);
+  if (end.given >= after) return end;
+  const reason = 'The database has lost the position after which the feed is read.';
+  throw new HostError('service_unavailable', { reason });
+}
+
 /**
  * Two statements, in this order: the end is what no row that the second does not see can lie below. `select` takes the
  * tenant ($1), the places between (`> $2`, `<= $3`), the limit ($4) and the session ($5) where there is one.
@@ -53,7 +62,7 @@ async function readTo<Stored>(
   { tenant, sessionId, after, limit }: FeedQuery,
   select: string,
 ): Promise<{ readonly rows: readonly Stored[]; readonly heldBack: boolean }> {
-  const { given, endsAt } = await endOf(db);
+  const { given, endsAt } = await endAfter(db, after);
   const heldBack = endsAt < given;
   if (endsAt <= after) return { rows: [], heldBack };
   const values: SqlValue[] = [tenant, after, endsAt, limit];
@@ -102,7 +111,7 @@ async function eventsOf(
   query: FeedQuery & { readonly sessionId: string; readonly types: readonly string[] },
 ): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }> {
   const { tenant, sessionId, after, limit, types } = query;
-  const { endsAt } = await endOf(db);
+  const { endsAt } = await endAfter(db, after);
   if (endsAt <= after) return { rows: [] };
   const records = await db.query<TypedRecord>(
     `WITH page AS MATERIALIZED (
