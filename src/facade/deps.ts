@@ -24,7 +24,7 @@ export type RunLog = Pick<
   | 'sequenceOf'
   | 'follow'
   | 'followSession'
-  | 'positionOf'
+  | 'resumeSession'
   | 'conversationPage'
   | 'causesOf'
   | 'effectsOf'

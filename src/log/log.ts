@@ -17,6 +17,7 @@ import { overview, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRecording } from './recording.ts';
 import { readQuestions, readRows, type RowsQuery } from './rows.ts';
+import { resumeSession } from './session-resume.ts';
 import { createSessions, type Sessions } from './session-stream.ts';
 import { startFailedBatch } from './start-failed.ts';
 
@@ -54,10 +55,13 @@ export interface Log {
   sequenceOf(run: RunRef, eventId: string): Promise<number | undefined>;
   /** Rows after a sequence: backlog, then live, ends behind the terminal row or on abort. */
   follow(run: RunRef, options: FollowOptions): AsyncIterable<readonly LogRow[]>;
-  /** Rows of all runs of a session behind a position of the feed: backlog, then live, until `signal`. */
+  /** Rows of all runs of a session after an event of it: backlog, then live, until `signal`. */
   followSession: Sessions['follow'];
-  /** Position in the feed of an eventId of a session. */
-  positionOf: Stores['feed']['positionOf'];
+  /** Where the stream of a session goes on after an event (session-resume.ts). */
+  resumeSession(
+    session: { readonly tenant: string; readonly sessionId: string },
+    eventId: string,
+  ): ReturnType<typeof resumeSession>;
   /** What was said in a session, in order, as it is stored (conversation.ts). */
   conversationPage(query: ConversationQuery): ReturnType<typeof conversationPage>;
   /** What an event of the run follows from, and what followed from it (causation.ts). */
@@ -130,7 +134,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     sequenceOf: (run, eventId) => stores.log.sequenceOf(run, eventId),
     follow: (run, options) => followers.follow(run, options),
     followSession: createSessions(stores).follow,
-    positionOf: (tenant, sessionId, eventId) => stores.feed.positionOf(tenant, sessionId, eventId),
+    resumeSession: (session, eventId) => resumeSession({ ...stores, fresh }, session, eventId),
     conversationPage: (query) => conversationPage(stores, query),
     causesOf: (run, eventId) => causesOf(stores, run, eventId),
     effectsOf: (run, eventId) => effectsOf(stores, run, eventId),

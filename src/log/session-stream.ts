@@ -1,11 +1,13 @@
 // The events of a session (seed 003 §3.3): those of all its runs in the order of the feed, backlog, then live, without
 // end. Followers that stand at the same place share a read; of other sessions' runs nothing wakes them.
-import type { FedRow } from '../ports/feed.ts';
+import { codeOf } from '../rules/errors.ts';
+import type { FedRow, FeedPlace } from '../ports/feed.ts';
 import type { Stores } from '../ports/stores.ts';
 import { Recent } from '../system/recent.ts';
 import { Bell } from '../system/time.ts';
 import { coalesce } from './coalesce.ts';
-import { pagesBehind } from './feed.ts';
+import { pagesBehind, type PageSource } from './feed.ts';
+import { SessionPlaces } from './session-places.ts';
 
 /** Rows per page. */
 const PAGE_ROWS = 100;
@@ -15,35 +17,45 @@ const RUNS_KNOWN = 10_000;
 export interface SessionFollowing {
   readonly tenant: string;
   readonly sessionId: string;
-  /** Position in the feed, exclusive; 0 = from the session's first event. */
-  readonly after: number;
+  /** Exclusive; absent: from the session's first event. */
+  readonly after?: FeedPlace | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface Sessions {
-  /** Pages of at most 100 rows; the next is read when the last was taken. Throws what the stores throw. */
+  /**
+   * Pages of at most 100 rows; the next is read when the last was taken. Where a failover of the database has lost the last row
+   * that was given, or a log was made again, rows from the last that still is in its place come again: their events have the
+   * same ids. Throws what the stores throw.
+   */
   readonly follow: (following: SessionFollowing) => AsyncGenerator<readonly FedRow[], void, void>;
 }
 
-type SessionParts = Pick<Stores, 'feed' | 'sessions'> & {
+type SessionParts = Pick<Stores, 'feed' | 'sessions' | 'runs'> & {
   readonly log: Pick<Stores['log'], 'onChange' | 'onReconnect'>;
 };
 
-export function createSessions({ feed, sessions, log }: SessionParts): Sessions {
+interface Reading {
+  readonly tenant: string;
+  readonly sessionId: string;
+  readonly after: number;
+  readonly limit: number;
+}
+
+export function createSessions({ feed, sessions, runs, log }: SessionParts): Sessions {
   const read = coalesce(
-    (query: { readonly tenant: string; readonly sessionId: string; readonly after: number }) =>
-      feed.events({ ...query, limit: PAGE_ROWS }),
-    ({ tenant, sessionId, after }) => JSON.stringify([tenant, sessionId, after]),
+    (query: Reading) => feed.events(query),
+    ({ tenant, sessionId, after, limit }) => JSON.stringify([tenant, sessionId, after, limit]),
   );
-  const places = new Recent<string, Promise<string | undefined>>(RUNS_KNOWN);
+  const sessionsKnown = new Recent<string, Promise<string | undefined>>(RUNS_KNOWN);
   /** A run never changes its session: it is asked for once, whoever wakes by it. */
   const sessionOf = (tenant: string, runId: string): Promise<string | undefined> => {
     const key = JSON.stringify([tenant, runId]);
-    const known = places.get(key);
+    const known = sessionsKnown.get(key);
     if (known) return known;
     const asked = sessions.sessionOf(tenant, runId);
-    places.set(key, asked);
-    asked.catch(() => places.delete(key));
+    sessionsKnown.set(key, asked);
+    asked.catch(() => sessionsKnown.delete(key));
     return asked;
   };
 
@@ -58,15 +70,45 @@ export function createSessions({ feed, sessions, log }: SessionParts): Sessions 
         log.onChange(({ runId }) => void noted(runId).catch(() => changed.ring())),
         log.onReconnect(() => changed.ring()),
       ];
-      const source = {
-        ...{ changed, pageRows: PAGE_ROWS },
-        read: (position: number) => read({ tenant, sessionId, after: position }),
-      };
+      const places = new SessionPlaces({ feed, runs }, { tenant, sessionId }, after);
+      const readNext = () => nextPage(places, (page) => read({ tenant, sessionId, ...page }));
+      const source = { changed, pageRows: PAGE_ROWS, read: readNext };
       try {
-        yield* pagesBehind(source, { after, signal });
+        yield* pagesBehind(source, { after: after?.position ?? 0, signal });
       } finally {
         for (const stop of unsubscribe) stop();
       }
     },
   };
+}
+
+type Page = Awaited<ReturnType<PageSource<FedRow>['read']>>;
+
+/** What follows the last place. Its own row is read with it: whatever came in the place of others meanwhile is seen. */
+async function nextPage(
+  places: SessionPlaces,
+  read: (query: Pick<Reading, 'after' | 'limit'>) => Promise<Page>,
+): Promise<Page> {
+  const first = { after: 0, limit: PAGE_ROWS };
+  const page = places.last ? await pageFrom(places, places.last, read) : await read(first);
+  const last = page.rows.at(-1);
+  if (last) places.note(last);
+  return page;
+}
+
+async function pageFrom(
+  places: SessionPlaces,
+  { position }: FeedPlace,
+  read: (query: Pick<Reading, 'after' | 'limit'>) => Promise<Page>,
+): Promise<Page> {
+  const found = await read({ after: position - 1, limit: PAGE_ROWS + 1 }).catch(lostPosition);
+  const [own, ...rows] = found?.rows ?? [];
+  if (found && own && places.isLast(own)) return { ...found, rows };
+  await places.goBack();
+  return read({ after: places.last?.position ?? 0, limit: PAGE_ROWS });
+}
+
+/** Where the database is away, what is asked next fails as well. */
+function lostPosition(error: unknown): undefined {
+  if (codeOf(error) !== 'service_unavailable') throw error;
 }

@@ -39,6 +39,13 @@ export interface FedRow {
   readonly row: LogRow;
 }
 
+/** Where an event of a session stands. */
+export interface FeedPlace {
+  readonly position: number;
+  readonly eventId: string;
+  readonly runId: string;
+}
+
 export interface FeedStore {
   /**
    * A transaction of ours holds reads back for as long as it lasts; one of anybody else never does. This and the next two throw
@@ -58,6 +65,16 @@ export interface FeedStore {
   ): Promise<{ readonly rows: readonly FedRow[]; readonly readTo?: number }>;
   /** Where the event stands that has this id, if it is one of the session's. */
   positionOf(tenant: string, sessionId: string, eventId: string): Promise<number | undefined>;
+  /**
+   * After which event a stream goes on whose client was given the one with this id: that one, or, where it may have moved since
+   * because its run's log was made again (`RunRow.retoldFrom`), the last of the run that did not; `first`: none did not.
+   * Undefined: no event of the session has the id.
+   */
+  resumeAfter(
+    tenant: string,
+    sessionId: string,
+    eventId: string,
+  ): Promise<FeedPlace | 'first' | undefined>;
   /** Behind this position comes what comes; nothing before it will. For who wants no row that is there. */
   end(): Promise<number>;
   /** How far the named consumer of this tenant came; 0 before its first `advance`. */

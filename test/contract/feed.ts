@@ -151,6 +151,36 @@ export function feedContract(stores: GivenStores): void {
       expect(await all(tenant)).toEqual(after);
     });
 
+    // [I118]
+    it('seed 003 §4.2 a stream goes on after the event it had, or after the last that cannot have moved', async () => {
+      const tenant = newId('tenant');
+      const runId = await runOf(tenant);
+      await appendRows(stores(), runId, ['1', '2', '3']);
+      const head = await headOf(stores(), runId);
+      const rows = await stores().log.read(refTo(runId), { after: -1, limit: 10 });
+      const [session = ''] = (await all(tenant)).map(({ sessionId }) => sessionId);
+      const resumed = (eventId = '', of = session) => feed().resumeAfter(tenant, of, eventId);
+      const places = async () => {
+        const positions = (await all(tenant)).map(({ position }) => position);
+        return rows.map(({ eventId }, at) => ({ position: positions[at], eventId, runId }));
+      };
+      const ids = rows.map(({ eventId }) => eventId);
+      expect(await Promise.all(ids.map((id) => resumed(id)))).toEqual(await places());
+      expect(await resumed('evt-of-nobody')).toBeUndefined();
+      expect(await resumed(ids[0], 'another')).toBeUndefined();
+      const retell = (retoldFrom: number) =>
+        stores().log.restore(
+          refTo(runId),
+          { summary: NO_WAITS, head: { ...head, retoldFrom }, rows },
+          head,
+        );
+      expect(await retell(1)).toBe(true);
+      const [first] = await places();
+      expect(await Promise.all(ids.map((id) => resumed(id)))).toEqual([first, first, first]);
+      expect(await retell(0)).toBe(true);
+      expect(await resumed(ids[2])).toBe('first');
+    });
+
     it('architecture §3.6 behind its end comes what comes, and nothing that is there', async () => {
       const tenant = newId('tenant');
       const runId = await runOf(tenant);

@@ -8,6 +8,7 @@ import type { RunHeader } from '../../src/rules/run-input.ts';
 import type { NewRow } from '../../src/ports/log.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
+  NO_WAITS,
   appendRows,
   batchAfter,
   delta,
@@ -64,7 +65,7 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
     const { feed } = twin.stores;
     const events: typeof feed.events = async (query) => {
       const page = await feed.events(query);
-      if (page.rows.length === 0) seen.add(query.sessionId);
+      if (page.rows.length < query.limit) seen.add(query.sessionId);
       return page;
     };
     const kept = {
@@ -315,6 +316,38 @@ function streamRules(open: () => Promise<Twin>, { besides }: { readonly besides:
       await takes(300);
     });
     expect(placed(await frames)).toEqual([`${slow} 0`, `${quick} 0`, `${quick} 1`]);
+    await close();
+  });
+
+  // [I118]
+  it('architecture §3.6 goes on after a failover that gave the positions of lost events to others, and gives those again', async () => {
+    const { options } = twin;
+    if (!options) throw new Error('of another process');
+    const sessionId = newId('talk');
+    const [kept, other] = [await runIn(sessionId), await runIn(sessionId)];
+    await appendRows(twin.stores, kept, ['1', '2', '3']);
+    const { rows: fed } = await twin.stores.feed.read({
+      ...{ tenant: 'default', sessionId, after: 0, limit: 10 },
+    });
+    const { db, close } = await openDatabase(options, quietLogger);
+    const failOver = async (): Promise<void> => {
+      const run = refTo(kept);
+      const head = await headOf(twin.stores, kept);
+      const rows = (await twin.stores.log.read(run, { after: -1, limit: 10 })).slice(0, 1);
+      const told = { summary: NO_WAITS, head: { ...head, nextSequence: 1 }, rows };
+      await twin.stores.log.restore(run, told, head);
+      await db.query("SELECT setval('run_feed_position', $1)", [fed[0]?.position ?? 0]);
+      await appendRows(twin.stores, other, ['1', '2', '3']);
+    };
+    let failed: Promise<void> | undefined;
+    let seen = 0;
+    const frames = await read(sessionId, () => {
+      if (++seen === 3) failed = failOver();
+      return seen === 7;
+    });
+    await failed;
+    const again = [`${kept} 0`, `${other} 0`, `${other} 1`, `${other} 2`];
+    expect(placed(frames)).toEqual([`${kept} 0`, `${kept} 1`, `${kept} 2`, ...again]);
     await close();
   });
 }

@@ -6,6 +6,8 @@ const REBUILD = 'src/log/rebuild.ts';
 const DELTAS = 'src/adapters/postgres/log-deltas.ts';
 const RESTORE = 'src/adapters/postgres/log-restore.ts';
 const FEED = 'src/adapters/postgres/feed-store.ts';
+const STREAM = 'src/log/session-stream.ts';
+const STREAM_TEST = 'test/log/session-stream.test.ts';
 const LOST_TEXT_TEST = 'test/log/lost-text.test.ts';
 const OF_STORES = 'test/adapters/postgres-stores.test.ts';
 const PGLITE = 'PGlite with content in a table.*';
@@ -155,6 +157,32 @@ export const OF_LOST_TEXT: readonly Row[] = [
     118,
     ['src/log/changes.ts', 'onReconnect(() => reconnected.abort())', 'onReconnect(() => {})'],
     ['test/log/changes.test.ts', 'one that a failover has given to others'],
+  ],
+  [
+    118,
+    [FEED, 'least(e.sequence, r.retold_from - 1)', 'e.sequence'],
+    [OF_STORES, `${PGLITE}a stream goes on after the event it had`],
+  ],
+  [
+    118,
+    [STREAM, 'if (found && own && places.isLast(own))', 'if (found && own)'],
+    [STREAM_TEST, 'gave it to another event'],
+  ],
+  [118, [STREAM, '.catch(lostPosition)', ''], [STREAM_TEST, 'has never given their position']],
+  [
+    118,
+    ['src/log/session-places.ts', 'now === position', 'now !== undefined'],
+    [STREAM_TEST, 'has their event elsewhere'],
+  ],
+  [
+    118,
+    ['src/log/session-places.ts', 'const isGone = now === undefined;', 'const isGone = false;'],
+    [STREAM_TEST, 'what they saw last has expired'],
+  ],
+  [
+    118,
+    ['src/log/session-resume.ts', "&& 'first'", ''],
+    ['test/log/session-resume.test.ts', 'at the first event'],
   ],
   [
     119,

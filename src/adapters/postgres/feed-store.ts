@@ -1,7 +1,14 @@
 // The feed's port on Postgres (architecture §3.6). Its rows are written by a trigger in the transaction of each append
 // (migrations/001-schema.sql says how readers know what may still commit).
 import { HostError } from '../../rules/errors.ts';
-import type { FedRow, FeedPage, FeedQuery, FeedRow, FeedStore } from '../../ports/feed.ts';
+import type {
+  FedRow,
+  FeedPage,
+  FeedPlace,
+  FeedQuery,
+  FeedRow,
+  FeedStore,
+} from '../../ports/feed.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
 import { EVENT_COLUMNS, eachRowOf, type EventRecord } from './rows.ts';
 import type { Seals } from './seals.ts';
@@ -137,6 +144,26 @@ async function eventsOf(
   };
 }
 
+/** `stays`: of the event's run, it or the last before those that may have moved. */
+async function resumeAfter(
+  db: Db,
+  { tenant, sessionId }: { readonly tenant: string; readonly sessionId: string },
+  eventId: string,
+): Promise<FeedPlace | 'first' | undefined> {
+  const [found] = await db.query<{ position: number | null; run_id: string; event_id: string }>(
+    `SELECT place.position, e.run_id, stays.event_id
+     FROM run_events e JOIN run_feed f ON f.run_id = e.run_id AND f.sequence = e.sequence
+     LEFT JOIN runs r ON r.run_id = e.run_id
+     LEFT JOIN run_events stays ON stays.run_id = e.run_id AND stays.sequence = least(e.sequence, r.retold_from - 1)
+     LEFT JOIN run_feed place ON place.run_id = stays.run_id AND place.sequence = stays.sequence
+     WHERE e.event_id = $1 AND f.tenant_id = $2 AND f.session_id = $3`,
+    [eventId, tenant, sessionId],
+  );
+  if (!found) return undefined;
+  const { position, run_id: runId, event_id: stays } = found;
+  return position === null ? 'first' : { position, runId, eventId: stays };
+}
+
 export function createFeedStore(db: SealedDb): FeedStore {
   return {
     read: (query) => read(db, query),
@@ -150,6 +177,7 @@ export function createFeedStore(db: SealedDb): FeedStore {
       );
       return found?.position;
     },
+    resumeAfter: (tenant, sessionId, eventId) => resumeAfter(db, { tenant, sessionId }, eventId),
     end: async () => (await endOf(db)).endsAt,
     async cursor(tenant, consumer) {
       const [row] = await db.query<{ position: number }>(

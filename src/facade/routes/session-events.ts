@@ -3,7 +3,7 @@
 import { invalid } from '../../rules/errors.ts';
 import { unreadableFor } from '../../rules/unreadable.ts';
 import { ERA } from '../../rules/versions.ts';
-import type { FedRow } from '../../ports/feed.ts';
+import type { FedRow, FeedPlace } from '../../ports/feed.ts';
 import { Recent } from '../../system/recent.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { header, text, type Parameter } from '../parameters.ts';
@@ -63,7 +63,7 @@ async function answerEvents(
   const { caller } = input;
   const { tenant } = caller;
   const { sessionId } = await requireSession(deps, input);
-  const after = await positionAfter(deps, { tenant, sessionId }, input.parameters.resumeAfter);
+  const after = await placeAfter(deps, { tenant, sessionId }, input.parameters.resumeAfter);
   const stream = deps.streams.open(caller.subject, response);
   try {
     response.status(200).set(EVENT_STREAM);
@@ -88,15 +88,15 @@ interface Asked {
  * An id that no event of the session has may be one of a run that has expired: where there was such a run all is told that is
  * there, and clients know an event by its id. Else throws validation_error.
  */
-async function positionAfter(
+async function placeAfter(
   { log, stores }: FacadeDeps,
-  { tenant, sessionId }: Asked,
+  session: Asked,
   eventId: string | undefined,
-): Promise<number> {
-  if (eventId === undefined) return 0;
-  const position = await log.positionOf(tenant, sessionId, eventId);
-  if (position !== undefined) return position;
-  if (await stores.retention.hasExpired(tenant, sessionId)) return 0;
+): Promise<FeedPlace | undefined> {
+  if (eventId === undefined) return undefined;
+  const place = await log.resumeSession(session, eventId);
+  if (place !== undefined) return place === 'first' ? undefined : place;
+  if (await stores.retention.hasExpired(session.tenant, session.sessionId)) return undefined;
   throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
 }
 
