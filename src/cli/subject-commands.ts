@@ -18,7 +18,9 @@ interface ErasureView {
   readonly requestedAt: string;
   readonly destroyedAt?: string;
   readonly waitsFor?: { readonly reason: string };
-  readonly receipt?: { readonly logs: { readonly runs: number; readonly events: number } };
+  readonly receipt?: {
+    readonly logs: { readonly runs: number; readonly events: number; readonly notKept?: number };
+  };
 }
 
 interface IntegrityView {
@@ -119,7 +121,9 @@ function runsInTheWay(error: unknown): never {
 
 function erasureText(erasure: ErasureView, { screen }: Cli): string {
   const { erasureId, subject, state, requestedAt, destroyedAt, waitsFor, receipt } = erasure;
-  const logs = receipt && `${receipt.logs.runs} runs, ${receipt.logs.events} events`;
+  const { runs = 0, events = 0, notKept } = receipt?.logs ?? {};
+  const lost = notKept === undefined ? '' : `; the logs of ${notKept} are not kept`;
+  const logs = receipt && `${runs} runs, ${events} events${lost}`;
   return fields(
     [
       ['Erasure', erasureId],

@@ -34,6 +34,7 @@ export type RunLog = Pick<
   | 'waitingRuns'
   | 'changes'
   | 'recording'
+  | 'rebuild'
 >;
 
 export interface FacadeConfig extends RunSettings {

@@ -111,14 +111,22 @@ const ERASURE_RECEIPT: JsonObject = {
     cancelledOpenRuns: { type: 'boolean' },
     logs: {
       type: 'object',
-      properties: { runs: { type: 'integer' }, events: { type: 'integer' }, root: text },
+      properties: {
+        ...{ runs: { type: 'integer' }, events: { type: 'integer' }, root: text },
+        notKept: { type: 'integer', description: 'Runs without a row.' },
+      },
       required: ['runs', 'events', 'root'],
     },
     runs: {
       type: 'array',
       items: {
         type: 'object',
-        properties: { runId: text, events: { type: 'integer' }, root: text },
+        properties: {
+          runId: text,
+          events: { type: 'integer' },
+          root: text,
+          isKept: { const: false },
+        },
         required: ['runId', 'events', 'root'],
       },
     },

@@ -22,7 +22,7 @@ export function unreadEnd(run: RunRef, timestampMs: number): NewRow {
   return failedRow(run.runId, { code: 'run_terminated', details: { reason }, timestampMs });
 }
 
-type Parts = { readonly stores: Pick<Stores, 'subjects' | 'content'> };
+type Parts = { readonly stores: Pick<Stores, 'subjects' | 'content' | 'runs'> };
 
 interface KeptPage {
   /** Of the first page. */
@@ -54,17 +54,32 @@ export async function digestLog(
   return { events, root };
 }
 
-/** Keeps the log of a run that has ended; what is kept has one hash, however often this is done. */
-export async function keepLog(parts: Parts, run: RunRef, erasureId: string): Promise<ErasedRun> {
-  const { subjects, content } = parts.stores;
+/** The head that is kept with a log. Undefined: it can come back to no run, since the run's row is not there. */
+async function keptHead({ stores }: Parts, run: RunRef): Promise<string | undefined> {
+  const { subjects, runs } = stores;
+  if ((await runs.locate(run.runId))?.tenant !== run.tenant) return undefined;
   const head = await subjects.storedHead(run);
+  if (head !== undefined) return head;
+  await subjects.closeUnread(run, unreadEnd(run, Date.now()));
+  return subjects.storedHead(run);
+}
+
+/**
+ * Keeps the log of a run that has ended; what is kept has one hash, however often this is done. A head that is not there is
+ * made first. Without the run's row nothing is kept (no pages), and what is left of the log is digested.
+ */
+export async function keepLog(parts: Parts, run: RunRef, erasureId: string): Promise<ErasedRun> {
+  const { content } = parts.stores;
+  const head = await keptHead(parts, run);
+  if (head === undefined)
+    return { runId: run.runId, erasureId, ...(await digestLog(parts, run)), pages: [] };
   const pages: string[] = [];
   let events = 0;
   let root = EMPTY_LOG_DIGEST;
   let page: StoredRow[] = [];
   let length = 0;
   const put = async (): Promise<void> => {
-    const kept: KeptPage = { ...(pages.length === 0 && head ? { head } : {}), rows: page };
+    const kept: KeptPage = { ...(pages.length === 0 ? { head } : {}), rows: page };
     const bytes = new TextEncoder().encode(JSON.stringify(kept));
     // As it is: its rows are sealed already, and no key seals anything new of this run.
     pages.push(...(await content.putAll([{ holder: run, bytes, isArchive: true }])));
@@ -83,12 +98,16 @@ export async function keepLog(parts: Parts, run: RunRef, erasureId: string): Pro
   return { runId: run.runId, erasureId, events, root, pages };
 }
 
-/** Rows and head as they were kept. Throws HostError content_missing, and history_missing: what is kept is another log. */
+/**
+ * Rows and head as they were kept. Throws HostError content_missing, history_missing (what is kept is another log, or nothing)
+ * and history_undecodable: it is not known where they are kept.
+ */
 export async function restoreErased(
   { stores }: Parts,
   run: RunRef,
-  { pages, root }: ErasedRun,
+  { pages, root, unreadable }: ErasedRun,
 ): Promise<void> {
+  if (unreadable) throw new HostError(unreadable.code, { reason: unreadable.message });
   const rows: StoredRow[] = [];
   let head: string | undefined;
   for (const hash of pages) {

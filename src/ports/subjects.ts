@@ -92,8 +92,10 @@ export interface ErasedRun {
   readonly erasureId: string;
   readonly events: number;
   readonly root: string;
-  /** Content hashes of the log's pages, in order. */
+  /** Content hashes of the log's pages, in order. None: it is not kept, and the digest is over what was left of it. */
   readonly pages: readonly string[];
+  /** They are damaged, and none are given. */
+  readonly unreadable?: Unreadable;
 }
 
 /** A row of a log as it is stored, sealed or not. */
@@ -141,8 +143,8 @@ export interface SubjectStore {
     page: { readonly after: string; readonly limit: number },
   ): Promise<readonly RunRef[]>;
   /**
-   * Ends the log of a run that nobody can read by an entry that is stored as it is; what stands before it stays. Nothing where
-   * it has ended, or has no head.
+   * Ends the log of a run that nobody can read by an entry that is stored as it is, unless an entry says how the run ended; what
+   * is stored stays. A head that is not there is made. Nothing where the log has ended, or where the run has neither head nor row.
    */
   closeUnread(run: RunRef, end: NewRow): Promise<void>;
   /** Destroys the key unless a run of it is open: false then. Idempotent. */
@@ -160,11 +162,12 @@ export interface SubjectStore {
   overwrite(erasure: ErasureRow): Promise<ErasureWait | undefined>;
   /** Stores what the erasure waits for, if its state is still that one. Returns the row as it is then. */
   noteWait(erasure: ErasureRow, wait: ErasureWait): Promise<ErasureRow>;
-  /** Runs of the key behind a run id, without their log's digest yet. */
+  /** Runs of the key behind a run id, without their log's digest yet, or whose digest is damaged; also those without a row. */
   runsToDigest(
     keyId: string,
     page: { readonly after: string; readonly limit: number },
   ): Promise<readonly RunRef[]>;
+  /** The first note stays unless it is damaged. Nothing where the run has expired meanwhile. */
   noteErased(run: RunRef, erased: ErasedRun): Promise<void>;
   erasedRuns(
     erasureId: string,

@@ -2,7 +2,7 @@
 // is refused, the key is destroyed, no process opens anything with it, the logs as they are then are digested and kept, the
 // table of keys is rewritten, and a receipt is signed. What Temporal still has open of those runs is ended, since nobody can
 // read it any more. Each step is found done, or done again, by whoever goes on after a crash.
-import { codeOf, HostError } from '../rules/errors.ts';
+import { codeOf, HostError, type ErrorCode } from '../rules/errors.ts';
 import { canonicalJson } from '../rules/json.ts';
 import { sha256Hex } from '../rules/ids.ts';
 import { EMPTY_LOG_DIGEST, extendedRoots } from '../rules/log-digest.ts';
@@ -12,10 +12,12 @@ import type { RunRef } from '../ports/runs.ts';
 import type { ErasedRun, ErasureRow, ErasureWait } from '../ports/subjects.ts';
 import type { Stores } from '../ports/stores.ts';
 import { keepLog, unreadEnd } from '../log/erased.ts';
+import type { Fresh, Log } from '../log/log.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
 
-export type EraseDeps = Pick<RunsDeps, 'engine' | 'log' | 'redactor' | 'logger'> & {
+export type EraseDeps = Pick<RunsDeps, 'engine' | 'redactor' | 'logger'> & {
+  readonly log: RunsDeps['log'] & Pick<Log, 'rebuild'>;
   readonly stores: RunsDeps['stores'] & Pick<Stores, 'subjects' | 'content' | 'ping'>;
   /** For tests; UNREAD_MS when absent. */
   readonly unreadMs?: number;
@@ -28,16 +30,16 @@ const ROUND_REST_MS = 300;
 const FORGETTING_REST_MS = 500;
 /** Runs whose logs are kept between two looks at the database. */
 const KEPT_RUNS = 50;
-/** Runs that a receipt names; all are in its digest, and all are told by the runs themselves. */
+/** Runs that a receipt names, and of those beyond them as many whose logs are not kept; all are in its digest. */
 const NAMED_RUNS = 1_000;
 /** How many open runs, and how many reasons, a wait names. */
 const WAITED_RUNS = 5;
 const ENDED_BY_ERASURE = 'The data of its subject is erased.';
-/**
- * What is read of a run is damaged, its own key for one, or of another release. Whoever can read it has so long, in ms, from the
- * request on, to end it in order.
- */
+/** What is read of a run is damaged, its own key for one, or of another release. */
 const UNREAD = 'history_undecodable';
+/** Its row is not there, or its head is not and cannot be made again. */
+const LOST = 'run_not_found';
+/** Whoever can read such a run has so long, in ms, from the request on, to end it in order. */
 const UNREAD_MS = 60_000;
 
 export interface EraseRequest {
@@ -203,6 +205,7 @@ async function endRun(
 ): Promise<string | undefined> {
   const { erasureId, cancelsOpen } = erasure;
   try {
+    await makeHead(deps, run);
     const row = await deps.stores.runs.find(run.tenant, run.runId);
     if (row && cancelsOpen) {
       const updateId = `erase-${erasureId}`;
@@ -212,14 +215,20 @@ async function endRun(
         { updateId, bodyDigest: sha256Hex(updateId) },
       );
     }
-    if ((await deps.log.fresh(run)).code === UNREAD) throw new HostError(UNREAD);
+    const read = await deps.log.fresh(run);
+    const code = unreadBy(read);
+    if (code !== undefined) throw new HostError(code);
+    // Nobody has asked it to end.
+    if (!row && !read.head.closed) throw new HostError(LOST);
     return undefined;
   } catch (error) {
     const { unreadMs = UNREAD_MS, stores } = deps;
-    const isUnread = cancelsOpen && codeOf(error) === UNREAD;
+    const code = codeOf(error);
+    // A request that ends no run was taken because each had ended: what is lost since was not open.
+    const mayEnd = code === LOST || (cancelsOpen && code === UNREAD);
     const end = async (): Promise<unknown> => {
-      const isLost = isUnread && (await stores.subjects.askedAgoMs(erasure)) >= unreadMs;
-      return isLost ? endUnread(deps, run) : error;
+      const isLate = mayEnd && (await stores.subjects.askedAgoMs(erasure)) >= unreadMs;
+      return isLate ? endUnread(deps, run) : error;
     };
     const reason = await end().catch((thrown: unknown) => thrown);
     if (reason === undefined) return undefined;
@@ -232,15 +241,44 @@ async function endRun(
   }
 }
 
-/** Its log ends as its history says; where that cannot be read here, without it. */
-async function endUnread({ engine, log, stores, logger }: EraseDeps, run: RunRef): Promise<void> {
-  await engine.terminate(run.runId, ENDED_BY_ERASURE);
-  const { head, code } = await log.fresh(run).catch((error: unknown) => {
-    if (codeOf(error) !== UNREAD) throw error;
-    return { head: undefined, code: UNREAD };
+function isUnread(code: ErrorCode | undefined): code is typeof UNREAD | typeof LOST {
+  return code === UNREAD || code === LOST;
+}
+
+/** A read that failed without a code failed by what is stored of the run, whatever is wrong with that. */
+function unreadBy({ stale, code }: Pick<Fresh, 'stale' | 'code'>) {
+  const found = stale ? (code ?? UNREAD) : undefined;
+  return isUnread(found) ? found : undefined;
+}
+
+/**
+ * From history, where the head of a run is not there. Where that cannot be, who reads the run next finds it lost. Throws
+ * HostError service_unavailable and key_unavailable (what it is made from may be had later, or by another process), and what
+ * reading a head throws.
+ */
+async function makeHead({ log, logger }: EraseDeps, run: RunRef): Promise<void> {
+  if (await log.head(run)) return;
+  await log.rebuild(run).catch((error: unknown) => {
+    const code = codeOf(error) ?? 'internal_error';
+    if (code === 'service_unavailable' || code === 'key_unavailable') throw error;
+    logger.debug('the head of a run cannot be made again', { runId: run.runId, code });
   });
-  if (head?.closed) return;
-  if (code !== UNREAD) throw new HostError('service_unavailable');
+}
+
+/** Its log ends as its history says; where that cannot be read here, without it. */
+async function endUnread(deps: EraseDeps, run: RunRef): Promise<void> {
+  const { engine, log, stores, logger } = deps;
+  await engine.terminate(run.runId, ENDED_BY_ERASURE);
+  const read = async () => (await makeHead(deps, run), await log.fresh(run));
+  const found = await read().catch((error: unknown) => {
+    if (!isUnread(codeOf(error))) throw error;
+  });
+  if (found?.head.closed) return;
+  if (found && unreadBy(found) === undefined) {
+    // Without its row nobody knows a history that its head does not name.
+    const hasHistory = found.head.temporalRunId !== '' || (await stores.runs.locate(run.runId));
+    if (hasHistory) throw new HostError('service_unavailable');
+  }
   await stores.subjects.closeUnread(run, unreadEnd(run, Date.now()));
   logger.warn('a run that cannot be read was ended by an erasure', { runId: run.runId });
 }
@@ -292,7 +330,12 @@ async function keepLogs(
       try {
         await deps.engine.terminate(run.runId, ENDED_BY_ERASURE);
         cannot = `The log of run ${run.runId} cannot be kept`;
-        await subjects.noteErased(run, await keepLog(deps, run, erasureId));
+        const erased = await keepLog(deps, run, erasureId);
+        await subjects.noteErased(run, erased);
+        if (erased.pages.length === 0)
+          deps.logger.warn('the log of an erased run is not kept: the run has no row', {
+            ...{ runId: run.runId, erasureId },
+          });
         kept++;
       } catch (error) {
         // It may be this one alone that takes too long.
@@ -316,18 +359,28 @@ async function keepLogs(
 /** The table of keys last, and each time: whoever was killed before the receipt may have been killed before this. */
 const AFTER_THE_KEY: readonly Step[] = [forgotten, keepLogs, overwritten];
 
+/** As a receipt names it. Without `isKept` its log is kept. */
+type NamedRun = Pick<ErasedRun, 'runId' | 'events' | 'root'> & { readonly isKept?: false };
+
 async function receiptOf({ stores }: EraseDeps, erasure: ErasureRow): Promise<string> {
   const { erasureId, tenant, subject, keyId, asked, askedAtMs, destroyedAtMs = 0 } = erasure;
-  const named: Pick<ErasedRun, 'runId' | 'events' | 'root'>[] = [];
+  const named: NamedRun[] = [];
   let root = EMPTY_LOG_DIGEST;
-  let [count, events, after] = [0, 0, ''];
+  let [count, events, notKept, after] = [0, 0, 0, ''];
   for (;;) {
     const runs = await stores.subjects.erasedRuns(erasureId, { after, limit: NAMED_RUNS });
-    for (const { runId, events: own, root: ownRoot } of runs) {
-      const run = { runId, events: own, root: ownRoot };
+    for (const { runId, events: own, root: ownRoot, pages } of runs) {
+      const isKept = pages.length > 0;
+      const run = {
+        runId,
+        events: own,
+        root: ownRoot,
+        ...(isKept ? {} : { isKept: false as const }),
+      };
       root = extendedRoots(root, run);
       [count, events, after] = [count + 1, events + own, runId];
-      if (named.length < NAMED_RUNS) named.push(run);
+      if (!isKept) notKept++;
+      if (named.length < NAMED_RUNS || (!isKept && notKept <= NAMED_RUNS)) named.push(run);
     }
     if (runs.length < NAMED_RUNS) break;
   }
@@ -339,7 +392,7 @@ async function receiptOf({ stores }: EraseDeps, erasure: ErasureRow): Promise<st
     requestedAt: new Date(askedAtMs).toISOString(),
     destroyedAt: new Date(destroyedAtMs).toISOString(),
     cancelledOpenRuns: erasure.cancelsOpen,
-    logs: { runs: count, events, root },
+    logs: { runs: count, events, root, ...(notKept > 0 ? { notKept } : {}) },
     runs: named,
     ...(count > named.length ? { truncated: true } : {}),
   };

@@ -7,6 +7,8 @@ const TABLE = 'src/adapters/postgres/key-table.ts';
 const SEALS = 'src/adapters/postgres/seals.ts';
 const SEALED_ROWS = 'src/adapters/postgres/rows.ts';
 const MIGRATE = 'src/adapters/postgres/migrate.ts';
+const LOGS = 'src/adapters/postgres/erased-logs.ts';
+const OF_LOST_ROWS = 'test/runs/erasure-lost-rows.test.ts';
 const OF_SUBJECTS = 'test/adapters/subjects.test.ts';
 const OF_TABLE = 'test/adapters/key-table.test.ts';
 const OF_ERASING = 'test/acceptance/erasure.test.ts';
@@ -63,10 +65,35 @@ export const OF_ERASURE: readonly Row[] = [
     115,
     [
       'src/adapters/postgres/erased-logs.ts',
-      "`UPDATE run_heads SET closed = true, status = 'failed',",
-      "`UPDATE run_heads SET closed = true, status = 'running',",
+      'const status = endedWith(endedBy ?? end.type);',
+      "const status = 'running';",
     ],
     ['test/runs/erasure-keeper.test.ts', 'a run whose own key is damaged ends'],
+  ],
+  [
+    97,
+    [LOGS, 'await tx.query(PUT_LOST_HEAD, [runId, tenant]);', ''],
+    [OF_LOST_ROWS, 'of a run without its head'],
+  ],
+  [
+    97,
+    [LOGS, 'max(type) FILTER (WHERE key = $3) AS ended_by', 'NULL::text AS ended_by'],
+    [OF_LOST_ROWS, 'of a run without its head that had ended'],
+  ],
+  [
+    97,
+    ['src/runs/erase.ts', 'if (!row && !read.head.closed) throw new HostError(LOST);', ''],
+    [OF_LOST_ROWS, 'names the run without its row'],
+  ],
+  [
+    97,
+    ['src/runs/erase.ts', '...(isKept ? {} : { isKept: false as const }),', ''],
+    [OF_LOST_ROWS, 'names the run without its row'],
+  ],
+  [
+    97,
+    [LOGS, "WHERE NOT ${isWhole('erased_runs', 'excluded.erasure_id')}", 'WHERE false'],
+    [OF_LOST_ROWS, 'notes a log again of which'],
   ],
   [
     115,

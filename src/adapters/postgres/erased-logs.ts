@@ -3,11 +3,14 @@
 import type { NewRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { ErasedRun, StoredRow, SubjectStore } from '../../ports/subjects.ts';
-import type { Db } from './db.ts';
+import { TERMINAL_KEY } from '../../rules/ids.ts';
+import { toldOr } from '../../rules/unreadable.ts';
+import type { Db, Transaction } from './db.ts';
 import { lockForRestore, putRows, RESTORE_LIMIT_MS, tellRestored } from './log-restore.ts';
 import { KEEP_END } from './log-append.ts';
 import { EVENT_COLUMNS, eventRecords, HEAD_COLUMNS, type EventRecord } from './rows.ts';
 import { refOf } from './run-ref.ts';
+import { damagedAt, parsedAt } from './seals.ts';
 
 interface ErasedRecord {
   readonly run_id: string;
@@ -18,14 +21,26 @@ interface ErasedRecord {
 }
 const ERASED = 'run_id, erasure_id, events, root, pages';
 
+/** Row `e` of erasure `erasureId` as it was written, as far as its form says so. One that is damaged is written again. */
+const isWhole = (e: string, erasureId: string) =>
+  `(${e}.erasure_id = ${erasureId} AND ${e}.events >= 0 AND ${e}.root ~ '^[0-9a-f]{64}$'
+    AND ${e}.pages ~ '^\\[("sha256:[0-9a-f]{64}"(,"sha256:[0-9a-f]{64}")*)?\\]$')`;
+
 function erasedOf(record: ErasedRecord): ErasedRun {
   return {
     runId: record.run_id,
     erasureId: record.erasure_id,
     events: record.events,
     root: record.root,
-    pages: JSON.parse(record.pages) as string[],
+    ...toldOr<Pick<ErasedRun, 'pages'>>({ pages: [] }, () => ({ pages: pagesOf(record) })),
   };
+}
+
+function pagesOf({ run_id: runId, pages }: ErasedRecord): string[] {
+  const place = `pages ${runId}`;
+  const hashes = parsedAt<unknown[]>(place, pages, 'array');
+  if (!hashes.every((hash) => typeof hash === 'string')) throw damagedAt(place);
+  return hashes;
 }
 
 function storedRowOf(record: EventRecord): StoredRow {
@@ -76,7 +91,9 @@ export function erasedLogs(
     async runsToDigest(keyId, { after, limit }) {
       const rows = await db.query<{ tenant_id: string; run_id: string }>(
         `SELECT s.tenant_id, s.run_id FROM subject_runs s
-         WHERE s.key_id = $1 AND s.run_id > $3 AND NOT EXISTS (SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id)
+         WHERE s.key_id = $1 AND s.run_id > $3 AND NOT EXISTS (
+           SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id
+             AND ${isWhole('e', '(SELECT erasure_id FROM subject_erasures WHERE key_id = $1)')})
          ORDER BY s.run_id LIMIT $2`,
         [keyId, limit, after],
       );
@@ -85,8 +102,10 @@ export function erasedLogs(
     async noteErased({ tenant, runId }, { erasureId, events, root, pages }) {
       await db.query(
         `INSERT INTO erased_runs (run_id, tenant_id, erasure_id, events, root, pages)
-         SELECT run_id, tenant_id, $3, $4::integer, $5, $6 FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE
-         ON CONFLICT DO NOTHING`,
+         SELECT run_id, tenant_id, $3, $4::bigint, $5, $6 FROM subject_runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE
+         ON CONFLICT (run_id) DO UPDATE SET
+           erasure_id = excluded.erasure_id, events = excluded.events, root = excluded.root, pages = excluded.pages
+         WHERE NOT ${isWhole('erased_runs', 'excluded.erasure_id')}`,
         [runId, tenant, erasureId, events, root, JSON.stringify(pages)],
       );
     },
@@ -125,24 +144,59 @@ export function erasedLogs(
   };
 }
 
+/** The head of run $1 of tenant $2 where it has a row, and none: open, after what is left of its log. */
+const PUT_LOST_HEAD = `
+  INSERT INTO run_heads (run_id, tenant_id, workflow_id, created_at_ms, status, closed, next_sequence, last_timestamp_ms,
+    temporal_run_id, history_event_id, token, translate_version, translate_state, snapshot)
+  SELECT run_id, tenant_id, workflow_id, created_at_ms, 'pending', false, 0, 0, coalesce(temporal_run_id, ''), 0, '', 0, 'null', 'null'
+  FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE
+  ON CONFLICT DO NOTHING`;
+
+interface LogEnd {
+  readonly next: number;
+  readonly last_ms: number;
+  /** Type of the entry that says that the run has ended. */
+  readonly ended_by: string | null;
+}
+
+/** By the entries themselves: a head that was lost says nothing, and one that is damaged may say anything. */
+async function endOf(tx: Transaction, { tenant, runId }: RunRef): Promise<LogEnd> {
+  const [end] = await tx.query<LogEnd>(
+    `SELECT coalesce(max(sequence) + 1, 0) AS next, coalesce(max(timestamp_ms), 0) AS last_ms,
+       max(type) FILTER (WHERE key = $3) AS ended_by
+     FROM run_events WHERE run_id = $1 AND tenant_id = $2`,
+    [runId, tenant, TERMINAL_KEY],
+  );
+  return end ?? { next: 0, last_ms: 0, ended_by: null };
+}
+
+/** The status that a run ends with whose last entry has this type. */
+const endedWith = (type: string): string =>
+  /^run\.(completed|cancelled)$/.exec(type)?.[1] ?? 'failed';
+
 /** Under the lock that every append takes: of the head only what is no content is read. */
 async function closeUnread(db: Db, run: RunRef, end: NewRow): Promise<void> {
   const { tenant, runId } = run;
   await db.transaction(async (tx) => {
+    await tx.query(PUT_LOST_HEAD, [runId, tenant]);
     const [head] = await tx.query<{ next_sequence: number; last_timestamp_ms: number }>(
       `SELECT next_sequence, last_timestamp_ms FROM run_heads
        WHERE run_id = $1 AND tenant_id = $2 AND NOT closed FOR UPDATE`,
       [runId, tenant],
     );
     if (!head) return;
-    const { next_sequence: sequence, last_timestamp_ms: lastMs } = head;
-    const timestampMs = Math.max(end.timestampMs, lastMs);
-    const rows = [{ ...end, sequence, timestampMs }];
+    const { next, last_ms: lastMs, ended_by: endedBy } = await endOf(tx, run);
+    const sequence = Math.max(head.next_sequence, next);
+    const atMs = Math.max(head.last_timestamp_ms, lastMs);
+    const timestampMs = endedBy === null ? Math.max(end.timestampMs, atMs) : atMs;
+    const rows = endedBy === null ? [{ ...end, sequence, timestampMs }] : [];
+    const status = endedWith(endedBy ?? end.type);
+    const nextSequence = sequence + rows.length;
     await putRows(tx, run, { rows, recordsOf: (part) => eventRecords(part, undefined) });
     await tx.query(
-      `UPDATE run_heads SET closed = true, status = 'failed', next_sequence = $3, last_timestamp_ms = $4, problem = NULL
+      `UPDATE run_heads SET closed = true, status = $5, next_sequence = $3, last_timestamp_ms = $4, problem = NULL
        WHERE run_id = $1 AND tenant_id = $2`,
-      [runId, tenant, sequence + 1, timestampMs],
+      [runId, tenant, nextSequence, timestampMs, status],
     );
     for (const statement of [
       'DELETE FROM run_asks WHERE run_id = $1 AND tenant_id = $2',
@@ -150,7 +204,7 @@ async function closeUnread(db: Db, run: RunRef, end: NewRow): Promise<void> {
       `${KEEP_END} ON CONFLICT DO NOTHING`,
     ])
       await tx.query(statement, [runId, tenant]);
-    await tellRestored(tx, run, sequence + 1);
+    await tellRestored(tx, run, nextSequence);
   });
 }
 

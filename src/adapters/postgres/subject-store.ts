@@ -99,10 +99,11 @@ function newId(prefix: string): string {
   return `${prefix}-${randomBytes(ID_BYTES).toString('base64url')}`;
 }
 
-/** Runs of key $1 behind a run id ($2) whose log has not ended. */
+/** Runs of key $1 behind a run id ($2) whose log has not ended. A run with neither row nor head has none that could be ended. */
 const OPEN_RUNS = `SELECT s.tenant_id, s.run_id FROM subject_runs s
   LEFT JOIN run_heads h ON h.run_id = s.run_id
-  WHERE s.key_id = $1 AND s.run_id > $2 AND h.closed IS NOT TRUE ORDER BY s.run_id`;
+  WHERE s.key_id = $1 AND s.run_id > $2 AND h.closed IS NOT TRUE
+    AND (h.run_id IS NOT NULL OR EXISTS (SELECT FROM runs r WHERE r.run_id = s.run_id)) ORDER BY s.run_id`;
 
 interface Parts {
   readonly db: Db;
