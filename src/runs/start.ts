@@ -2,7 +2,8 @@
 // acceptance, its retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first
 // that is noted stands.
 import { codeOf, HostError } from '../rules/errors.ts';
-import type { RunStatus } from '../rules/status.ts';
+import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
+import { nothingOf } from '../rules/unreadable.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
@@ -63,18 +64,20 @@ export async function startNew(deps: StartDeps, row: RunRow): Promise<Started> {
 async function started(deps: StartDeps, row: RunRow): Promise<Started> {
   const { stores, engine } = deps;
   const { runId } = row;
+  let status: RunStatus | undefined;
   try {
     const { temporalRunId } = await engine.start(row.input).catch((error: unknown) => {
       throw error instanceof HostError ? error : new HostError('internal_error', { runId }, error);
     });
-    const status = await stores.runs.markStarted(row, temporalRunId);
-    if (status !== undefined) return { inTemporal: true, status };
+    status = await stores.runs.markStarted(row, temporalRunId);
+    // An erasure may have ended its log meanwhile.
+    if (status !== undefined && !TERMINAL_STATUSES.has(status)) return { inTemporal: true, status };
   } catch (error) {
     if (codeOf(error) !== 'service_unavailable') throw error;
     throw new HostError('service_unavailable', { ...(error as HostError).details, runId }, error);
   }
   await takeBack(deps, row);
-  return { inTemporal: false };
+  return { inTemporal: false, ...(status === undefined ? {} : { status }) };
 }
 
 /**
@@ -83,16 +86,14 @@ async function started(deps: StartDeps, row: RunRow): Promise<Started> {
  */
 async function takeBack(deps: StartDeps, { tenant, runId }: RunRow): Promise<void> {
   const { stores, engine, logger } = deps;
-  const marked = await stores.runs.find(tenant, runId);
+  // Whether its row can be read or not.
+  const marked = await stores.runs.find(tenant, runId).catch(nothingOf);
   if (marked?.startFailure) await failRun(deps, marked, marked.startFailure);
   try {
-    await engine.terminate(runId, 'The run had failed to start.');
+    await engine.terminate(runId, 'The run was given up while it was being started.');
   } catch (error) {
     const code = codeOf(error) ?? 'internal_error';
-    logger.error('a run that had failed to start is running: terminate it in Temporal', {
-      runId,
-      code,
-    });
+    logger.error('a run that was given up is running: terminate it in Temporal', { runId, code });
   }
 }
 

@@ -71,6 +71,16 @@ export const OF_ERASURE: readonly Row[] = [
     ['test/runs/erasure-keeper.test.ts', 'a run whose own key is damaged ends'],
   ],
   [
+    115,
+    ['src/runs/start.ts', ' && !TERMINAL_STATUSES.has(status)', ''],
+    [OF_LOST_ROWS, 'whose start arrives after its log was ended'],
+  ],
+  [
+    115,
+    ['src/runs/start.ts', 'find(tenant, runId).catch(nothingOf)', 'find(tenant, runId)'],
+    [OF_LOST_ROWS, 'whose start arrives after its log was ended'],
+  ],
+  [
     97,
     [LOGS, 'await tx.query(PUT_LOST_HEAD, [runId, tenant]);', ''],
     [OF_LOST_ROWS, 'of a run without its head'],

@@ -11,6 +11,7 @@ import type { Stores } from '../../src/ports/stores.ts';
 import type { ErasureRow } from '../../src/ports/subjects.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
+import { startNew } from '../../src/runs/start.ts';
 import { batchAfter, entry, headOf, newId, newRun, refTo } from '../contract/given.ts';
 import { databaseTwins } from '../support/database-twins.ts';
 import { HistoryBuilder } from '../support/histories.ts';
@@ -301,5 +302,25 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     });
     await expect(log.rebuild(run)).rejects.toMatchObject(unreadable);
     expect(await shownLog(run)).toEqual(['said', 'run.completed']);
+  });
+
+  // [I115]
+  it('leaves nothing of a run in Temporal whose start arrives after its log was ended', async () => {
+    const subjectKey = (await stores.subjects.keyFor(TENANT, { subject: 'slow' })) ?? '';
+    const run = newRun({ subjectKey });
+    const accepted = await stores.runs.accept(run);
+    if (accepted.kind !== 'claimed' || !accepted.inserted) throw new Error(accepted.kind);
+    await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [run.runId]);
+    const start = async () => {
+      await receiptOf(await begin('slow'));
+      terminated.length = 0;
+      return { temporalRunId: 'T1' };
+    };
+    const terminate = async (runId: string) => void terminated.push(runId);
+    const deps = { stores, log, logger, engine: { start, terminate } as unknown as RunEngine };
+    const { inTemporal, status } = await startNew(deps, accepted.inserted);
+    expect([inTemporal, status]).toEqual([false, 'failed']);
+    expect(terminated).toEqual([run.runId]);
+    expect(await shownLog(refTo(run.runId))).toEqual(['run.failed']);
   });
 });
