@@ -3,7 +3,9 @@
 import type { NewRow } from '../../ports/log.ts';
 import type { RunRef } from '../../ports/runs.ts';
 import type { ErasedRun, StoredRow, SubjectStore } from '../../ports/subjects.ts';
+import { eventRow } from '../../rules/events.ts';
 import { TERMINAL_KEY } from '../../rules/ids.ts';
+import { TERMINAL_STATUSES, type RunStatus } from '../../rules/status.ts';
 import { toldOr } from '../../rules/unreadable.ts';
 import type { Db, Transaction } from './db.ts';
 import { lockForRestore, putRows, RESTORE_LIMIT_MS, tellRestored } from './log-restore.ts';
@@ -170,9 +172,11 @@ async function endOf(tx: Transaction, { tenant, runId }: RunRef): Promise<LogEnd
   return end ?? { next: 0, last_ms: 0, ended_by: null };
 }
 
-/** The status that a run ends with whose last entry has this type. */
-const endedWith = (type: string): string =>
-  /^run\.(completed|cancelled)$/.exec(type)?.[1] ?? 'failed';
+/** The status of a run whose last entry has this type. */
+function endedWith(type: string): RunStatus {
+  const { run } = eventRow(type);
+  return run !== null && TERMINAL_STATUSES.has(run) ? run : 'failed';
+}
 
 /** Under the lock that every append takes: of the head only what is no content is read. */
 async function closeUnread(db: Db, run: RunRef, end: NewRow): Promise<void> {
