@@ -45,11 +45,11 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'cap.breached': [
     ...[
       'workflows/child-runs.ts',
+      'workflows/clocks.ts',
       'workflows/handoff.ts',
       'workflows/invocation.ts',
       'workflows/nodes/agent.ts',
       SCRIPTED,
-      'workflows/run.ts',
     ],
     'workflows/turns.ts',
     'workflows/visit.ts',
