@@ -109,10 +109,6 @@ export function runKey(step: string): string {
   return encodeTuple({ nodeId: '', visit: 0, attempt: 0, step });
 }
 
-export function isRunKey(key: string): boolean {
-  return key.startsWith('/');
-}
-
 /** Of the run's own time. A segment may begin behind its end: then the shortest timer there is. */
 export const RUN_CLOCK = runKey('clock');
 

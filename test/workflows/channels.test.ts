@@ -149,12 +149,24 @@ describe('core.channelWrite (channels-and-reducers.md)', () => {
   });
 
   it('observability.md: what is declared sensitive is masked in the event, and the run works with it', async () => {
-    const run = await written({ c: { reducer: 'counter', sensitive: true } }, [2, 3]);
+    const channels: Channels = { c: { reducer: 'counter', sensitive: true } };
+    const at = (total: number) => ({
+      condition: { type: 'equals', left: 'variables.c', right: total } as const,
+    });
+    const nodes = [writer('two', 2), writer('three', 3), reader, node('other', 'core.noop')];
+    const edges = [
+      edge('two', 'three'),
+      edge('three', 'read', at(5)),
+      edge('three', 'other', at(3)),
+    ];
+    const input = runInput(definition('sensitive', nodes, edges, { channels }));
+    const run = await runBothWays({ input, activities });
     expect(payloadsOf(run, 'channel.written').map(({ value }) => value)).toEqual([
       '[REDACTED]',
       '[REDACTED]',
     ]);
-    expect(outputOf(run)).toBe(5);
+    expect(payloadsOf(run, 'node.completed').map(({ nodeId }) => nodeId)).toContain('read');
+    expect(outputOf(run)).toBe('[REDACTED]');
   });
 
   it('§Legacy mode: a channel that is not declared is a variable, changed by its write', async () => {
