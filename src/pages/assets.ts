@@ -16,6 +16,7 @@ const FILES = [
   './timeline-html.js',
   './live.js',
   './run-log.js',
+  './made-again.js',
   './threads.js',
   './causes.js',
   './at.js',

@@ -16,7 +16,8 @@ const TOO_MANY = 'Not live: too many pages are open. Trying again…';
 
 /**
  * Reads an event stream until `isOver`, `signal` or an answer that is final, which `ended` is told for; after a break it is
- * asked for again, later each time until something comes. `told` hears how it is: the page's own line by default.
+ * asked for again, later each time until something comes. `told` hears how it is: the page's own line by default;
+ * `onRefused`, that the place to go on from is not known (400).
  */
 async function readStream(asked) {
   const { isOver = () => false, signal, told = setLive } = asked;
@@ -29,6 +30,7 @@ async function readStream(asked) {
     } catch (error) {
       // Else the host is away, or the connection broke.
       if (error.status === 429) why = TOO_MANY;
+      if (error.status === 400) asked.onRefused?.();
     }
     if (isDone()) break;
     told(why);
@@ -112,7 +114,10 @@ async function readOnce(asked, isDone, onFrame) {
       onFrame();
       onData(JSON.parse(lines.map((line) => line.slice(5).trimStart()).join('\n')));
     }
-    if (isDone()) return false;
+    if (isDone()) {
+      await reader.cancel();
+      return false;
+    }
   }
 }
 

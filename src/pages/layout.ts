@@ -25,7 +25,7 @@ const SCRIPTS = {
       ...SHARED,
       ...['/pages/run-log.js', '/pages/threads.js', '/pages/causes.js', '/pages/at.js'],
       ...['/pages/timeline.js', '/pages/timeline-html.js', '/words/declined.js'],
-      '/words/printable.js',
+      ...['/pages/made-again.js', '/words/printable.js'],
     ],
   },
   home: { start: '/pages/home-live.js', imported: SHARED },

@@ -3,6 +3,7 @@
 // page or of a thread in it (RFC 0024: deltas are shown as they come).
 import { emptyTimeline, foldEvent, movesHead } from './timeline.js';
 import { announce, readWhileShown, showTimes } from './browser.js';
+import { loadAgain } from './made-again.js';
 import { renderItem } from './timeline-html.js';
 
 /**
@@ -19,7 +20,8 @@ export function timelineIn(list) {
 
 /**
  * Reads the event stream until the run has ended or `signal` aborts, but for a page that is hidden for long; after a break, or
- * when the page is shown again, it goes on behind the last event seen.
+ * when the page is shown again, it goes on behind the last event seen. Where that event is not in the log any more, or
+ * another one is in the place of one that was seen, the log was made again: the page is to be loaded again.
  * `told` hears how the stream is, and `onMove` that questions or status may be others now.
  */
 export async function followLog(list, { told, signal, onMove, isMain }) {
@@ -28,6 +30,7 @@ export async function followLog(list, { told, signal, onMove, isMain }) {
   const dirty = new Set();
   const onEvent = (event) => {
     for (const item of foldEvent(timeline, event)) if (event.sequence > rendered) show(item);
+    if (timeline.isRetold) return;
     if (event.sequence > rendered && movesHead(timeline, event)) onMove();
   };
   const show = (item) => {
@@ -42,19 +45,29 @@ export async function followLog(list, { told, signal, onMove, isMain }) {
     hiddenMs: HIDDEN_MS,
     told,
     ended: 'You are signed out. Reload the page to sign in, or open a new link.',
-    headers: () =>
-      timeline.lastSequence >= 0 ? { 'last-event-id': String(timeline.lastSequence) } : {},
+    headers: () => resumeAfter(timeline),
+    onRefused: () => (timeline.isRetold = timeline.lastSequence >= 0),
     onData: (data) => eventsOf(data).forEach(onEvent),
-    isOver: () => timeline.ended,
+    isOver: () => timeline.ended || timeline.isRetold,
   });
+  if (!timeline.isRetold) return;
+  loadAgain();
+  onMove();
+}
+
+/** By its id: a sequence may be another event's since. */
+function resumeAfter({ eventIds, lastSequence }) {
+  return lastSequence >= 0 ? { 'last-event-id': eventIds.get(lastSequence) } : {};
 }
 
 function begun(list) {
-  const { names = '{}', stories = '{}', prefix = '', fork } = list.dataset;
+  const { names = '{}', stories = '{}', prefix = '', fork, lastSequence, lastEvent } = list.dataset;
   const given = { names: JSON.parse(names), stories: JSON.parse(stories), prefix };
   if (fork) given.fork = JSON.parse(fork);
   if ('canFork' in list.dataset) given.canFork = true;
   const timeline = emptyTimeline(given);
+  // The stream begins at the start, and may be of a log that was made again since the page was rendered.
+  if (lastEvent) timeline.eventIds.set(Number(lastSequence), lastEvent);
   timelines.set(list, timeline);
   return timeline;
 }

@@ -65,13 +65,14 @@ export function renderRunPage(model: RunPageModel): string {
 <p id="announce" class="unseen" role="status" aria-live="polite"></p>
 <main>
 <div id="notices">${notices(model)}</div>
+${madeAgain(model)}
 <div id="status" class="status ${escapeExact(snapshot.status)}">${status(model, timeline)}</div>
 <div id="controls">${model.controls ? renderControls(model.controls, snapshot.status) : ''}</div>
 ${slider(model, timeline)}
 <div class="columns">
 <div id="questions">${questions(model, timeline)}</div>
 <section aria-label="Timeline"><h2 class="unseen">Timeline</h2>
-<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-events="${escapeExact(model.eventsUrl)}" data-names="${escapeExact(JSON.stringify(timeline.names))}" data-stories="${escapeExact(JSON.stringify(timeline.stories))}"${timelineFacts(timeline)}>${timeline.items.map(renderItem).join('\n')}</ol>
+<ol id="timeline" class="timeline" data-last-sequence="${timeline.lastSequence}" data-last-event="${escapeExact(timeline.eventIds.get(timeline.lastSequence) ?? '')}" data-events="${escapeExact(model.eventsUrl)}" data-names="${escapeExact(JSON.stringify(timeline.names))}" data-stories="${escapeExact(JSON.stringify(timeline.stories))}"${timelineFacts(timeline)}>${timeline.items.map(renderItem).join('\n')}</ol>
 </section>
 </div>
 ${model.homeUrl === undefined ? '' : renderCompareForm(snapshot.runId)}
@@ -87,6 +88,12 @@ function homeLink({ homeUrl, snapshot: { parentRunId } }: RunPageModel): string 
       : '';
   const home = homeUrl === undefined ? '' : `<p><a href="${escapeExact(homeUrl)}">All runs</a></p>`;
   return `${home}${parent}`;
+}
+
+/** Hidden: the script loads the page again by this link, or shows it, where the log was made again (architecture §3.6). */
+function madeAgain({ snapshot: { runId } }: RunPageModel): string {
+  const href = `/pages/runs/${encodeURIComponent(runId)}?notice=made-again`;
+  return `<p id="made-again" class="notice stale" role="alert" hidden>The log of this run was made again: what you see here may be old. <a href="${href}">Load the page again.</a> It does not keep what you have typed.</p>`;
 }
 
 /** The script takes it anew from the server: where it went apart is told by its end. */

@@ -114,9 +114,12 @@ const PROGRESS_CHARACTERS = 4_000;
  * @property {boolean} [canFork] the reader may fork the run
  * @property {boolean} left a fork's own part has begun, and is marked
  * @property {Map<string, TimelineItem>} shownBy by eventId: the item that shows it, or what it follows from
+ * @property {Map<number, string>} eventIds of the events that are folded, by their sequences
  * @property {number} lastSequence
  * @property {number} tokens tokens that providers counted
  * @property {boolean} ended
+ * @property {boolean} isRetold the log was made again, and other events are in their places now: what is shown is not to be
+ *   relied on
  */
 
 /**
@@ -125,7 +128,8 @@ const PROGRESS_CHARACTERS = 4_000;
  */
 export function emptyTimeline(given) {
   const begun = { items: [], open: new Map(), asking: new Map(), shownBy: new Map() };
-  return { ...given, ...begun, lastSequence: -1, tokens: 0, ended: false, left: false };
+  const heard = { eventIds: new Map(), lastSequence: -1, isRetold: false };
+  return { ...given, ...begun, ...heard, tokens: 0, ended: false, left: false };
 }
 
 /**
@@ -162,13 +166,17 @@ function asks({ open }, isMeant = () => true) {
 }
 
 /**
- * Folds one event into the timeline, in place. Events at or below the last sequence change nothing.
+ * Folds one event into the timeline, in place. Events at or below the last sequence change nothing; nor does any event from
+ * the first on that is in the place of another one (`isRetold`).
  * @param {Timeline} timeline
  * @param {RunEventDoc} event
  * @returns {TimelineItem[]} the items that are new or changed
  */
 export function foldEvent(timeline, event) {
-  if (event.sequence <= timeline.lastSequence) return [];
+  const known = timeline.eventIds.get(event.sequence) ?? event.eventId;
+  if (known !== event.eventId) timeline.isRetold = true;
+  if (timeline.isRetold || event.sequence <= timeline.lastSequence) return [];
+  timeline.eventIds.set(event.sequence, event.eventId);
   // Of a long run the page shows the newest part: where it left its source is not in it.
   const isCut = timeline.lastSequence < 0 && event.sequence > 0;
   if (isCut && event.sequence > (timeline.fork?.fromSeq ?? 0)) timeline.left = true;

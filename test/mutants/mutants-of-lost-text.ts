@@ -10,6 +10,9 @@ const STREAM = 'src/log/session-stream.ts';
 const STREAM_TEST = 'test/log/session-stream.test.ts';
 const LOST_TEXT_TEST = 'test/log/lost-text.test.ts';
 const OF_STORES = 'test/adapters/postgres-stores.test.ts';
+const TIMELINE = 'src/pages/timeline.js';
+const MADE_AGAIN = 'src/pages/made-again.js';
+const MADE_AGAIN_TEST = 'test/pages/made-again.test.ts';
 const PGLITE = 'PGlite with content in a table.*';
 
 export const OF_LOST_TEXT: readonly Row[] = [
@@ -193,6 +196,26 @@ export const OF_LOST_TEXT: readonly Row[] = [
     119,
     ['src/adapters/postgres/agent-registry.ts', 'AND version >= $3', 'AND version = $3'],
     [OF_STORES, `${PGLITE}one that was replaced is not`],
+  ],
+  [
+    118,
+    [TIMELINE, 'if (known !== event.eventId) timeline.isRetold = true;', ''],
+    [MADE_AGAIN_TEST, 'is in the place of an earlier one'],
+  ],
+  [
+    118,
+    [TIMELINE, 'timeline.isRetold || event.sequence <=', 'event.sequence <='],
+    [MADE_AGAIN_TEST, 'is not shown, nor is what comes after it'],
+  ],
+  [
+    118,
+    [MADE_AGAIN, 'noticeOf(from) !== noticeOf(to) &&', ''],
+    [MADE_AGAIN_TEST, 'once: not where it was loaded for this reason'],
+  ],
+  [
+    118,
+    [MADE_AGAIN, ' && ![...forms].some(isInUse)', ''],
+    [MADE_AGAIN_TEST, 'with text that was typed'],
   ],
   [
     119,

@@ -11,6 +11,7 @@ import { refundDesk } from '../../src/demo/definition.ts';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { definition, edge, node } from '../support/definitions.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
+import type { RunEventDoc } from '../../schemas/types.generated.ts';
 import { standingVote } from '../support/votes.ts';
 
 const PHONE = { width: 390, height: 844 };
@@ -132,7 +133,7 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     await page.getByText('Connection lost').waitFor();
     server.push(afterAnswer.slice(8));
     await page.getByRole('heading', { name: 'Run completed' }).waitFor();
-    expect(server.resumes).toEqual([undefined, String(afterAnswer[7]?.sequence)]);
+    expect(server.resumes).toEqual([undefined, afterAnswer[7]?.eventId]);
     expect(await page.locator('.tool', { hasText: 'demo:orders.refund' }).count()).toBe(1);
   });
 
@@ -166,8 +167,46 @@ describe.skipIf(!chromiumPath)('[chromium] the page of a run', () => {
     await hide(false);
     await page.getByRole('heading', { name: 'Run completed' }).waitFor();
     await page.locator('[data-interrupt]').waitFor({ state: 'detached' });
-    expect(server.resumes).toEqual([undefined, String(afterAnswer[7]?.sequence)]);
+    expect(server.resumes).toEqual([undefined, afterAnswer[7]?.eventId]);
     expect(complaints).toEqual([]);
+  });
+
+  // [I118]
+  it('a log that was made again: the page is loaded again once, then it shows a link', async () => {
+    await open({ viewport: DESKTOP });
+    const live = page.getByText('Live', { exact: true });
+    await live.waitFor();
+    server.push(afterAnswer.slice(0, 4));
+    await page.locator(`#e${afterAnswer[3]?.sequence}`).waitFor();
+    const lost = server.log.splice(untilQuestion.length);
+    const [paused] = eventsOf([{ type: 'run.paused', payload: {} }], untilQuestion.length);
+    server.push([{ ...(paused as RunEventDoc), eventId: 'evt-again' }]);
+    await page.waitForURL('**/pages/runs/run-1?notice=made-again');
+    await live.waitFor();
+    await page.locator(`#e${paused?.sequence}`).waitFor();
+    expect(await page.locator(`#e${lost[3]?.sequence}`).count()).toBe(0);
+    server.log.pop();
+    const link = page.getByRole('link', { name: 'Load the page again.' });
+    expect(await link.isVisible()).toBe(false);
+    server.drop();
+    await link.waitFor();
+    expect(server.open()).toBe(0);
+    expect(server.resumes).toEqual([undefined, undefined, 'evt-again']);
+  });
+
+  it('a log that was made again takes nothing that is typed: the page shows a link', async () => {
+    await open({ viewport: PHONE });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('Answer the agent, and let it decide again').click();
+    const typed = page.getByLabel('What should the agent know?');
+    await typed.fill('The customer sent a photo');
+    server.push(untilQuestion.slice(-1).map((event) => ({ ...event, eventId: 'evt-again' })));
+    const link = page.getByRole('link', { name: 'Load the page again.' });
+    await link.waitFor();
+    await expect.poll(() => server.open()).toBe(0);
+    expect(await typed.inputValue()).toBe('The customer sent a photo');
+    await link.click();
+    await page.waitForURL('**/pages/runs/run-1?notice=made-again');
   });
 
   it('what is being typed survives live events', async () => {

@@ -9,7 +9,7 @@ import type { RunEventDoc } from '../../schemas/types.generated.ts';
 export interface PageServer {
   readonly url: string;
   model: RunPageModel;
-  /** Everything in the log; a new stream starts behind its Last-Event-ID. */
+  /** Everything in the log; a new stream starts behind its Last-Event-ID, and is refused where that is not in it. */
   readonly log: RunEventDoc[];
   /** Bodies of the answers that were posted. */
   readonly answers: URLSearchParams[];
@@ -71,10 +71,11 @@ export async function startPageServer(model: RunPageModel): Promise<PageServer> 
   function stream(request: IncomingMessage, response: ServerResponse): void {
     const after = request.headers['last-event-id']?.toString();
     server.resumes.push(after);
+    const at = server.log.findIndex(({ eventId }) => eventId === after);
+    if (after !== undefined && at < 0) return void response.writeHead(400).end();
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(': hello\n\n');
-    for (const event of server.log)
-      if (event.sequence > Number(after ?? -1)) frame(response, event);
+    for (const event of server.log.slice(at + 1)) frame(response, event);
     streams.add(response);
     response.on('close', () => streams.delete(response));
   }

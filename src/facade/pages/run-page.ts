@@ -52,6 +52,10 @@ const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
   resumed: { kind: 'info', text: 'The run goes on.' },
   skipping: { kind: 'info', text: 'The clock of the rehearsal moves.' },
   cancelling: { kind: 'info', text: 'The run is being cancelled.' },
+  'made-again': {
+    kind: 'info',
+    text: 'The log of this run was made again after the database had lost a part of it. You see it as it is now.',
+  },
   ended: { kind: 'info', text: 'The run had ended already: there was nothing to cancel.' },
 };
 
