@@ -3,9 +3,16 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 /** What runs in the browser alone. */
-const BROWSER = ['live', 'home-live', 'browser', 'run-log', 'threads', 'causes', 'at'].map(
-  (name) => `src/pages/${name}.js`,
-);
+const BROWSER = [
+  'live',
+  'home-live',
+  'browser',
+  'run-log',
+  'made-again',
+  'threads',
+  'causes',
+  'at',
+].map((name) => `src/pages/${name}.js`);
 
 const WAIT =
   'Ask whether it has happened (expect.poll, until), or say what the time is (quietFor, takes).';
