@@ -25,12 +25,33 @@ export type ParsedDecision =
       readonly reasoning?: string;
     };
 
-/** What a decision must be: an orchestrator's is one that its host can follow, whatever else its manifest asks of it. */
-export function returnSchemaOf(
+/**
+ * What a decision must match, each of them: an orchestrator's is first one that its host can follow, and then what its
+ * manifest asks for.
+ */
+export function returnSchemasOf(
   { returnSchema }: Pick<ResolvedAgent, 'returnSchema'>,
   orchestrates: Orchestrates | undefined,
+): readonly JsonObject[] {
+  return [
+    ...(orchestrates ? [decisionSchema(orchestrates.workerIds)] : []),
+    ...(returnSchema ? [returnSchema] : []),
+  ];
+}
+
+/** The same as one schema, for a decision that a human gives in the agent's place. */
+export function returnSchemaOf(
+  agent: Pick<ResolvedAgent, 'returnSchema'>,
+  orchestrates: Orchestrates | undefined,
 ): JsonObject | undefined {
-  return orchestrates ? decisionSchema(orchestrates.workerIds) : returnSchema;
+  const [first, own] = returnSchemasOf(agent, orchestrates);
+  if (!first || !own) return first;
+  const { $schema } = own;
+  // By an `$id` it keeps its own root for `#` references; its dialect counts at the root alone.
+  return {
+    ...($schema === undefined ? {} : { $schema }),
+    allOf: [first, { ...own, $id: 'own' }],
+  };
 }
 
 /** Schema of the output, for the provider. References of the return schema follow it to its new place. */

@@ -19,7 +19,7 @@ import type { AskedQuestion, InferTurnInput, InferTurnOutput } from './contract.
 import {
   outputSchema,
   parseDecision,
-  returnSchemaOf,
+  returnSchemasOf,
   returnViolation,
   type ParsedDecision,
 } from './decision.ts';
@@ -134,7 +134,7 @@ function requestOf(turn: {
     agentId: input.agent.agentId,
     items,
     tools: input.tools.flatMap((toolId) => described(toolId) ?? []),
-    outputSchema: outputSchema(returnSchemaOf(agent, input.orchestrates)),
+    outputSchema: outputSchema(returnSchemasOf(agent, input.orchestrates)[0]),
     ...(typeof temperature === 'number' ? { temperature } : {}),
     ...(typeof maxTokens === 'number' ? { maxOutputTokens: maxTokens } : {}),
     idempotencyKey: sha256Hex(`${input.context.runId}\0${input.context.activityId}`),
@@ -267,10 +267,8 @@ function readDecision(
   parsed: Extract<ParsedDecision, { kind: 'decision' }>,
 ): Spoken {
   const { decision, confidence, reasoning } = parsed;
-  const schemas = [returnSchemaOf(agent, orchestrates), agent.returnSchema];
-  const [message] = schemas.flatMap(
-    (schema) => (schema && returnViolation(decision, schema)) ?? [],
-  );
+  const schemas = returnSchemasOf(agent, orchestrates);
+  const [message] = schemas.flatMap((schema) => returnViolation(decision, schema) ?? []);
   if (message !== undefined) return { kind: 'invalid', violation: 'return-schema', message };
   if (jsonBytes(decision) > INLINE_VALUE_BYTES) {
     throw new HostError('payload_too_large', {
@@ -286,7 +284,7 @@ function readDecision(
     ...(reasoning === undefined || verbosity === 'off'
       ? {}
       : { reasoning: boundText(reasoning, bound) }),
-    schemaValidated: schemas[0] !== undefined,
+    schemaValidated: schemas.length > 0,
   };
 }
 

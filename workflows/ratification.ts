@@ -41,10 +41,11 @@ export async function ratified(visit: Visit, doubted: Doubted): Promise<Ratified
       decision,
       questions: clarifyingQuestions(agentId),
     },
-    resumeSchema: ratificationSchema(returnSchema, [
-      ...(orchestrates ? [PLAIN_DECISION] : []),
-      ANSWER_LIST,
-    ]),
+    resumeSchema: ratificationSchema(
+      returnSchema,
+      [ANSWER_LIST],
+      orchestrates ? PLAIN_DECISION : undefined,
+    ),
     because,
     timeoutMs: visit.node.config.escalationTimeoutMs as number | undefined,
     suspended: { reason: 'low-confidence', ...facts },
@@ -98,11 +99,13 @@ export const ANSWER_LIST: JsonObject = {
 
 /**
  * What a human may answer: an action, or without one what the agent decides again with. `decision` of an edit is held to the
- * agent's return schema, which keeps its own root for `#` references by an `$id`.
+ * agent's return schema, which keeps its own root for `#` references by an `$id`. `plain`: what a decision that is given by
+ * itself must match, where one may be.
  */
 export function ratificationSchema(
   returnSchema: JsonObject | undefined,
   more: readonly JsonObject[] = [],
+  plain?: JsonObject,
 ): JsonObject {
   const schema = returnSchema ? { ...returnSchema, $id: 'decision' } : {};
   const answers: JsonObject = {
@@ -111,6 +114,7 @@ export function ratificationSchema(
     properties: { answers: { type: 'object' }, ...NOTES },
     additionalProperties: false,
   };
+  const others: JsonObject = { anyOf: [answers, ...more] };
   return {
     if: { type: 'object', required: ['action'] },
     then: actionSchema(
@@ -120,6 +124,9 @@ export function ratificationSchema(
         { action: 'edit-accept', name: 'decision', schema, isRequired: true },
       ],
     ),
-    else: { anyOf: [answers, ...more] },
+    // Told apart by its kind: what is wrong with it has a place of its own.
+    else: plain
+      ? { if: { type: 'object', required: ['kind'] }, then: plain, else: others }
+      : others,
   };
 }

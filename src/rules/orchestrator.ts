@@ -22,12 +22,10 @@ function kindOf(kind: string, properties: JsonObject, required: string[] = []): 
   };
 }
 
-/** More are refused where they would start; a model that is told whom it may name is told that, too. */
-const AT_ONCE: JsonObject = { maxItems: MAX_FAN_OUT };
+const WORKER: JsonObject = { ...TEXT, maxLength: 256 };
 
-/** JSON Schema of an OrchestratorDecision; `workerIds`: whom it may name, where that is said. */
-export function decisionSchema(workerIds?: readonly string[]): JsonObject {
-  const worker: JsonObject = workerIds ? { enum: [...workerIds] } : { ...TEXT, maxLength: 256 };
+/** JSON Schema of an OrchestratorDecision as the wire has it. */
+export function wireDecisionSchema(worker: JsonObject = WORKER): JsonObject {
   const criterion = {
     type: 'object',
     properties: { key: TEXT, met: { type: 'boolean' } },
@@ -39,7 +37,7 @@ export function decisionSchema(workerIds?: readonly string[]): JsonObject {
       kindOf(
         'next-worker',
         {
-          nextWorkerIds: { type: 'array', items: worker, minItems: 1, ...(workerIds && AT_ONCE) },
+          nextWorkerIds: { type: 'array', items: worker, minItems: 1 },
           confidence: CONFIDENCE,
         },
         ['nextWorkerIds'],
@@ -51,6 +49,18 @@ export function decisionSchema(workerIds?: readonly string[]): JsonObject {
         successCriteria: { type: 'array', items: criterion },
       }),
     ],
+  };
+}
+
+/**
+ * What a decision is held to, whoever gives it: a model, or a human in its place. It names no more workers than are started
+ * together. `workerIds`: whom it may name, where that is said.
+ */
+export function decisionSchema(workerIds?: readonly string[]): JsonObject {
+  return {
+    ...wireDecisionSchema(workerIds && { enum: [...workerIds] }),
+    // Beside the kinds, and not in one of them: the fault has the pointer of the list.
+    properties: { nextWorkerIds: { maxItems: MAX_FAN_OUT } },
   };
 }
 

@@ -2,7 +2,7 @@
 // RFC 0007 §registration; RFC 0118): nothing that would be without effect, and nothing that this host cannot do.
 import { REASONS, SUPERVISOR_NODE_TYPE } from '../rules/capabilities.ts';
 import type { JsonValue } from '../rules/json.ts';
-import { decisionSchema } from '../rules/orchestrator.ts';
+import { wireDecisionSchema } from '../rules/orchestrator.ts';
 import type {
   DispatchConfig,
   SupervisorConfig,
@@ -53,7 +53,7 @@ function dispatchFaults(config: DispatchConfig, pointer: string): Fault[] {
   return faults;
 }
 
-/** Decisions that stand for an agent's are what an agent could say. */
+/** Decisions that stand for an agent's have the protocol's shape. Too many workers are refused where they would start. */
 function planFaults(config: SupervisorConfig, pointer: string): Fault[] {
   const { mockDispatchPlan = [], mockDecisions = [], mockPendingDecision } = config;
   const planned = [
@@ -61,7 +61,7 @@ function planFaults(config: SupervisorConfig, pointer: string): Fault[] {
     ...mockDecisions.map((decision, at) => [`mockDecisions/${at}`, decision] as const),
     ...(mockPendingDecision ? [['mockPendingDecision', mockPendingDecision] as const] : []),
   ];
-  const schema = compileUserSchema(decisionSchema());
+  const schema = compileUserSchema(wireDecisionSchema());
   return planned
     .filter(([, decision]) => !(schema.ok && schema.value.validate(decision as JsonValue).ok))
     .map(([place]) => ({

@@ -19,6 +19,7 @@ const variable = (name: string, type: string, more: object = {}) => ({ name, typ
 const BOSS = 'local.dispatch.desk.boss';
 const CLERK = 'local.dispatch.desk.clerk';
 const DOUBTER = 'local.dispatch.desk.doubter';
+const BRIEF = 'local.dispatch.desk.brief';
 
 const WORKERS = [
   chain(
@@ -94,6 +95,8 @@ const parallel = (mode: 'wait-all' | 'first' | 'race', more: object = {}): Dispa
 });
 const next = (...nextWorkerIds: string[]) => ({ kind: 'next-worker', nextWorkerIds });
 
+const crowd = (count: number) => Array<string>(count).fill('worker-echo');
+
 const LOOPS = [
   loop('maps', MAPPED),
   loop('maps-each', {
@@ -124,6 +127,8 @@ const LOOPS = [
       mockPendingDecision: next('conformance-noop'),
     }),
   ),
+  loop('brief', {}, node('boss', SUPERVISOR.typeId, { agent: { agentId: BRIEF } })),
+  loop('conformance-crowd', {}, planned({ mockDispatchPlan: [next(...crowd(101))] })),
   loop('conformance-plan', {}, planned({ mockDispatchPlan: [next('worker-echo')] })),
   // As conformance/fixtures.md describes those of these names.
   loop(
@@ -154,9 +159,24 @@ const agentOf = (agentId: string): ResolvedAgent => ({
     systemPrompt: 'You decide.',
   },
 });
+/** It says in few words why, and is not sure. */
+const briefAgent: ResolvedAgent = {
+  ...agentOf(BRIEF),
+  manifest: { ...agentOf(BRIEF).manifest, handoff: { returnSchemaRef: 'returns.json' } },
+  returnSchema: {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    properties: {
+      reason: { $ref: '#/definitions/brief' },
+      // A form of this dialect alone.
+      nextWorkerIds: { items: [{ const: 'worker-echo' }] },
+    },
+    definitions: { brief: { maxLength: 10 } },
+  },
+};
 const DONE = { final: { decision: { kind: 'terminate', reason: 'done' }, confidence: 1 } };
 const SCRIPTS = {
   [CLERK]: { turns: [{ final: { decision: 'paid', confidence: 1 } }] },
+  [BRIEF]: { turns: [{ final: { decision: { kind: 'terminate' }, confidence: 0.4 } }] },
   [DOUBTER]: {
     turns: [
       { final: { decision: 'perhaps', confidence: 0.4 } },
@@ -185,7 +205,7 @@ beforeAll(async () => {
   host = await startTestHost({
     builtIn: {
       definitions: [...WORKERS, ...LOOPS],
-      agents: [BOSS, CLERK, DOUBTER].map(agentOf),
+      agents: [...[BOSS, CLERK, DOUBTER].map(agentOf), briefAgent],
       scripts: SCRIPTS,
     },
     env: { OPENWOP_TEST_MODE: 'true' },
@@ -320,6 +340,17 @@ describe('a supervisor and its workers', () => {
     expect(ofType(events, 'node.dispatched')).toEqual([]);
   });
 
+  it('so is one that names more workers than are started together', async () => {
+    const runId = await start('maps', next(...crowd(101)));
+    expect(await doneAs(runId)).toMatchObject({
+      error: {
+        code: 'handoff_return_schema_violation',
+        message: expect.stringContaining('/nextWorkerIds') as string,
+      },
+    });
+    expect(ofType(await log(runId), 'runOrchestrator.decided')).toEqual([]);
+  });
+
   it('ask-user: a human is asked, and the orchestrator is told the answer', async () => {
     const runId = await start('maps', { kind: 'ask-user', prompt: 'Shall I go on?' });
     const asked = await host.waitFor(runId, waiting);
@@ -355,7 +386,7 @@ describe('a supervisor and its workers', () => {
   });
 
   it('more workers than may be started together: child_limit_exceeded, and none is', async () => {
-    const runId = await start('maps', next(...Array<string>(101).fill('worker-echo')));
+    const runId = await start('conformance-crowd');
     expect(await doneAs(runId)).toMatchObject({ error: { code: 'child_limit_exceeded' } });
     const events = await log(runId);
     expect(ofType(events, 'node.dispatched')).toEqual([]);
@@ -476,6 +507,42 @@ describe('what is not sure enough', () => {
     expect(payloadsIn(await log(runId), 'runOrchestrator.decided')).toMatchObject([
       { decision: { kind: 'terminate', reason: 'enough' }, iteration: 1 },
     ]);
+  });
+});
+
+describe('a decision that a human gives in the place of an orchestrator’s', () => {
+  const long = { kind: 'terminate', reason: 'more than ten letters' };
+  const enough = { kind: 'terminate', reason: 'enough' };
+  const asEdit = (decision: object) => ({ action: 'edit-accept', decision });
+  const refusalOf = async (runId: string, value: object) => {
+    const { status, body } = await resolve(runId, 'boss', value);
+    return [status, body.error, (body.details as { field?: string }).field];
+  };
+
+  // [I117]
+  it.each<[string, string, object, string]>([
+    ['brief', 'against the agent’s return schema', long, '/reason'],
+    ['brief', 'against a form of its dialect', next('worker-fails'), '/nextWorkerIds/0'],
+    [
+      'brief',
+      'with more workers than are started together',
+      next(...crowd(1000)),
+      '/nextWorkerIds',
+    ],
+    ['conformance-low', 'and so is one of a plan', next(...crowd(1000)), '/nextWorkerIds'],
+  ])('is refused at its place, and the question stays open: %s, %s', async (id, _, value, at) => {
+    const runId = await start(id);
+    await host.waitFor(runId, waiting);
+    for (const [given, pointer] of [
+      [value, at],
+      [asEdit(value), `/decision${at}`],
+    ] as const)
+      expect(await refusalOf(runId, given)).toEqual([
+        ...[400, 'validation_error', `/resumeValue${pointer}`],
+      ]);
+    expect(await snapshotOf(runId)).toMatchObject({ status: 'waiting-approval' });
+    expect((await resolve(runId, 'boss', enough)).status).toBe(200);
+    expect(await doneAs(runId)).toMatchObject({ outputs: { reason: 'enough' } });
   });
 });
 

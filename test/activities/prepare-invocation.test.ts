@@ -2,6 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { intrinsicRef } from '../../activities/prompts.ts';
 import { coreTools } from '../../src/adapters/tools/core-tools.ts';
+import { MAX_FAN_OUT } from '../../src/rules/children.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
+import { checkAgainst } from '../../src/wire/user-schema.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import {
   AGENT_ID,
@@ -10,6 +13,7 @@ import {
   newestItems,
   prepare,
   runActivity,
+  turnInput,
   type Rig,
 } from './rig.ts';
 import { openAnyStores } from '../support/log-parts.ts';
@@ -148,6 +152,33 @@ describe('the inbound schema (RFC 0077 §B step 6)', () => {
     const rig = await createRig(stores, { taskSchema });
     expect(await prepare(rig, { task: { order: 'A-1' } })).toMatchObject({ ok: true });
   });
+});
+
+// [I117]
+test('what a human may decide in an orchestrator’s place is what the model may', async () => {
+  const returnSchema = {
+    properties: { reason: { $ref: '#/$defs/brief' } },
+    $defs: { brief: { maxLength: 10 } },
+  };
+  const orchestrates = { workerIds: ['a'] };
+  const crowd = Array<string>(MAX_FAN_OUT + 1).fill('a');
+  const cases: readonly [JsonObject, boolean][] = [
+    [{ kind: 'terminate', reason: 'enough' }, true],
+    [{ kind: 'terminate', reason: 'more than ten letters' }, false],
+    [{ kind: 'next-worker', nextWorkerIds: ['b'] }, false],
+    [{ kind: 'next-worker', nextWorkerIds: crowd }, false],
+    [{ kind: 'next-worker', nextWorkerIds: crowd.slice(1) }, true],
+  ];
+  for (const [decision, isTaken] of cases) {
+    const final = { decision, confidence: 1 };
+    const rig = await createRig(stores, { returnSchema, turns: [{ final }] });
+    const prepared = await prepare(rig, { orchestrates });
+    const input = await turnInput(rig, { orchestrates });
+    const { output } = await runActivity(rig, 'inferTurn', { input });
+    const kind = isTaken ? 'decision' : 'invalid';
+    expect([decision, output.kind]).toEqual([decision, kind]);
+    expect(checkAgainst(prepared.returnSchema, decision).ok).toBe(isTaken);
+  }
 });
 
 describe('the model (RFC 0077 §B step 1)', () => {

@@ -3,7 +3,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { createActivities, type ActivityPorts } from '../../activities/create-activities.ts';
-import type { Activities, StepContext } from '../../activities/contract.ts';
+import type { Activities, Orchestrates, StepContext } from '../../activities/contract.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { createTools } from '../../src/adapters/tools/index.ts';
 import { eventIdOf } from '../../src/rules/ids.ts';
@@ -171,6 +171,7 @@ export async function prepare(
     task?: JsonValue;
     configurable?: JsonObject;
     resume?: { transcript: string; answers: JsonValue };
+    orchestrates?: Orchestrates;
   } = {},
 ) {
   const result = await runActivity(rig, 'prepareInvocation', {
@@ -180,6 +181,7 @@ export async function prepare(
       task: more.task ?? { order: 'A-1' },
       configurable: more.configurable ?? {},
       ...(more.resume ? { resume: more.resume } : {}),
+      ...(more.orchestrates ? { orchestrates: more.orchestrates } : {}),
     },
   });
   if (!result.output.ok) throw new Error(result.output.code);

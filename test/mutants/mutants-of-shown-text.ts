@@ -134,6 +134,16 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
+    ['activities/decision.ts', 'if (!first || !own) return first;', 'return first;'],
+    ['test/activities/prepare-invocation.test.ts', 'what a human may decide'],
+  ],
+  [
+    117,
+    ['src/runs/answer.ts', 'compileUserSchema(schema, COMPOSED)', 'compileUserSchema(schema)'],
+    ['test/runs/answer.test.ts', 'can be answered'],
+  ],
+  [
+    117,
     ['src/runs/answer.ts', '&& hasTwoReasons(value);', '&& false;'],
     ['test/runs/answer.test.ts', 'one reason is told'],
   ],

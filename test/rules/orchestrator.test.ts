@@ -1,7 +1,12 @@
 // Orchestrators (RFC 0006): one form of decisions for models, humans and the wire.
 import { expect, test } from 'vitest';
 import { MAX_FAN_OUT } from '../../src/rules/children.ts';
-import { decisionSchema, invokesAgent, isMocked } from '../../src/rules/orchestrator.ts';
+import {
+  decisionSchema,
+  invokesAgent,
+  isMocked,
+  wireDecisionSchema,
+} from '../../src/rules/orchestrator.ts';
 import { schemaDocument } from '../../src/wire/validators.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { node } from '../support/definitions.ts';
@@ -10,7 +15,8 @@ test('orchestrator-decision.schema.json: what a model is asked for is what the w
   const { $defs } = schemaDocument('run-event-payloads') as {
     $defs: Record<string, { anyOf?: unknown }>;
   };
-  expect(decisionSchema().anyOf).toEqual($defs.OrchestratorDecision?.anyOf);
+  expect(wireDecisionSchema().anyOf).toEqual($defs.OrchestratorDecision?.anyOf);
+  expect(decisionSchema().anyOf).toEqual(wireDecisionSchema().anyOf);
 });
 
 test('whom an orchestrator may name is held where it is said', () => {
@@ -22,7 +28,8 @@ test('whom an orchestrator may name is held where it is said', () => {
   expect(accepts(['a', 'b'], 'b', 'a')).toBe(true);
   expect(accepts(['a', 'b'], 'a', 'c')).toBe(false);
   const many = Array.from({ length: MAX_FAN_OUT }, () => 'a');
-  expect([accepts(['a'], ...many), accepts(['a'], ...many, 'a')]).toEqual([true, false]);
+  for (const workerIds of [['a'], undefined])
+    expect([accepts(workerIds, ...many), accepts(workerIds, ...many, 'a')]).toEqual([true, false]);
 });
 
 test('a plan stands for an agent in definitions made for tests alone', () => {

@@ -124,7 +124,7 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
       decisionSchema(['a']),
       { allOf: [decisionSchema(['a']), { ...own, $id: 'own', $ref: '#/$defs/a' }] },
     ]) {
-      const both = ratificationSchema(rule, [PLAIN_DECISION, ANSWER_LIST]);
+      const both = ratificationSchema(rule, [ANSWER_LIST], PLAIN_DECISION);
       const plain = (worker: string): JsonObject => ({
         ...{ kind: 'next-worker', nextWorkerIds: [worker], confidence: 1 },
       });
@@ -135,7 +135,7 @@ describe('a decision in doubt: what changes it is held to the return schema, wha
       expect(isTaken(both, { answers: {} })).toBe(true);
       expect(isTaken(both, {})).toBe(false);
     }
-    const free = ratificationSchema(undefined, [PLAIN_DECISION]);
+    const free = ratificationSchema(undefined, [], PLAIN_DECISION);
     expect(isTaken(free, { kind: 'terminate' })).toBe(true);
     expect(isTaken(free, { kind: 'end' })).toBe(false);
   });

@@ -2,7 +2,7 @@
 // anything comes of it (CO-1), by one agent in the whole run (CO-2). A decision that the agent is less sure of than its
 // threshold is held until a human has ratified it (CP-1); until then nothing is stated of it as a turn.
 import { effectiveThreshold, isBelowThreshold } from '../../src/rules/confidence.ts';
-import { isPlanned } from '../../src/rules/orchestrator.ts';
+import { decisionSchema, isPlanned } from '../../src/rules/orchestrator.ts';
 import type { OrchestratorDecision, SupervisorConfig } from '../../schemas/types.generated.ts';
 import { nodeFailure, type NodeKind, type Visit } from '../context.ts';
 import { ratified } from '../ratification.ts';
@@ -42,7 +42,8 @@ async function followPlan(visit: Visit): Promise<Spoken> {
   if (confidence === undefined || !isBelowThreshold(confidence, threshold))
     return { agentId, decision: planned, isRatified: false };
   const doubted = { step: 'held', agentId, threshold, confidence, decision: planned };
-  const answer = await ratified(visit, { ...doubted, orchestrates: true });
+  const returnSchema = decisionSchema(config.workerIds);
+  const answer = await ratified(visit, { ...doubted, returnSchema, orchestrates: true });
   if ('answers' in answer)
     throw nodeFailure('validation_error', 'A plan asks nothing: its decision is ratified or not.');
   return { agentId, decision: answer.decision as OrchestratorDecision, isRatified: true };
