@@ -115,7 +115,11 @@ export function ratificationSchema(
     additionalProperties: false,
   };
   const others: JsonObject = { anyOf: [answers, ...more] };
+  // The dialect counts at the root alone.
+  const { $schema } = returnSchema ?? {};
+  const dialect: JsonObject = $schema === undefined ? {} : { $schema };
   return {
+    ...dialect,
     if: { type: 'object', required: ['action'] },
     then: actionSchema(
       ['accept', 'reject', 'edit-accept'],

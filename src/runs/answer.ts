@@ -23,7 +23,7 @@ import { isVote, votedFor, votesIn } from '../rules/votes.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
-import { compileUserSchema } from '../wire/user-schema.ts';
+import { COMPOSED, compileUserSchema } from '../wire/user-schema.ts';
 import type { RunsDeps } from './deps.ts';
 import { requireFreshHead } from './find.ts';
 import { fateOf, type Fate, type Meant } from './interrupt-fate.ts';
@@ -220,7 +220,7 @@ function faultOf(
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     return new HostError('payload_too_large', { field, limit: INLINE_VALUE_BYTES });
   if (!schema) return undefined;
-  const compiled = compileUserSchema(schema);
+  const compiled = compileUserSchema(schema, COMPOSED);
   if (!compiled.ok)
     return new HostError('internal_error', { reason: "the interrupt's schema cannot be used" });
   const checked = compiled.value.validate(value);

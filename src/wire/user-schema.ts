@@ -24,6 +24,14 @@ import {
 export const USER_SCHEMA_BYTES = 64 * 1024;
 /** Deepest nesting of objects and arrays in a schema. */
 export const USER_SCHEMA_DEPTH = 40;
+/** Largest size and deepest nesting of a schema. */
+interface Bounds {
+  readonly bytes: number;
+  readonly depth: number;
+}
+const OF_OTHERS: Bounds = { bytes: USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH };
+/** Of a schema that this host made of such schemas, as that of a question: each of them fits in it. */
+export const COMPOSED: Bounds = { bytes: 8 * USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH + 10 };
 /** Compiled schemas that are kept; the one used longest ago goes first. */
 const CACHE_SIZE = 256;
 /** Compilations after which the compiler is made anew: it keeps something of every schema that it ever saw. */
@@ -52,14 +60,14 @@ export function checkAgainst(schema: unknown, value: unknown): Checked<unknown> 
 }
 
 /** Compiles once and keeps the result by content. A schema that is refused is a value: pointers into the schema. */
-export function compileUserSchema(schema: unknown): CompiledSchema {
+export function compileUserSchema(schema: unknown, bounds = OF_OTHERS): CompiledSchema {
   if (!isJsonObject(schema) && typeof schema !== 'boolean')
     return refused('', 'a schema is an object or a boolean');
   // Writing JSON text recurses, and all that follows takes time with size: these come first.
-  const deep = tooDeep(schema, '', 0);
-  if (deep !== undefined) return refused(deep, `is nested deeper than ${USER_SCHEMA_DEPTH} levels`);
-  if (jsonBytes(schema) > USER_SCHEMA_BYTES)
-    return refused('', `the schema is larger than ${USER_SCHEMA_BYTES} bytes`);
+  const { bytes, depth } = bounds;
+  const deep = tooDeep(schema, { pointer: '', left: depth });
+  if (deep !== undefined) return refused(deep, `is nested deeper than ${depth} levels`);
+  if (jsonBytes(schema) > bytes) return refused('', `the schema is larger than ${bytes} bytes`);
   const key = sha256Hex(canonicalJson(schema));
   const result = cache.get(key) ?? prepareAndCompile(schema, key);
   cache.delete(key);
@@ -103,11 +111,15 @@ function dialectOf(schema: object): Dialect | undefined {
 }
 
 /** Where the value is deeper than permitted, data in it too. */
-function tooDeep(value: unknown, pointer: string, depth: number): string | undefined {
-  if (depth > USER_SCHEMA_DEPTH) return pointer;
+function tooDeep(
+  value: unknown,
+  { pointer, left }: { readonly pointer: string; readonly left: number },
+): string | undefined {
+  if (left < 0) return pointer;
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [name, member] of Object.entries(value)) {
-    const found = tooDeep(member, `${pointer}/${pointerSegment(name)}`, depth + 1);
+    const inside = { pointer: `${pointer}/${pointerSegment(name)}`, left: left - 1 };
+    const found = tooDeep(member, inside);
     if (found !== undefined) return found;
   }
   return undefined;

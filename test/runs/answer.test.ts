@@ -1,7 +1,8 @@
 // Which question an answer reaches (architecture §4): the one that it names, else the oldest that is open at the node.
 import { describe, expect, test } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
-import type { JsonValue } from '../../src/rules/json.ts';
+import { returnSchemaOf } from '../../activities/decision.ts';
+import { jsonBytes, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
@@ -9,6 +10,11 @@ import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import type { StandingVote } from '../../src/rules/votes.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt, answerOpen } from '../../src/runs/answer.ts';
+import {
+  compileUserSchema,
+  USER_SCHEMA_BYTES,
+  USER_SCHEMA_DEPTH,
+} from '../../src/wire/user-schema.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -192,6 +198,42 @@ test('a list of answers has each id once, or is refused at the place of the seco
   });
   await send('why', 'guidance');
   expect(sent).toHaveLength(1);
+});
+
+describe('a decision of an agent with a return schema', () => {
+  const own: JsonObject = { type: 'object', required: ['kind'] };
+  const nested = (levels: number): JsonObject => (levels === 0 ? {} : { not: nested(levels - 1) });
+  const large = 'a'.repeat(USER_SCHEMA_BYTES - jsonBytes({ ...own, description: '' }));
+
+  // [I117]
+  test.each<[string, JsonObject]>([
+    ['as large as it may be', { ...own, description: large }],
+    ['as deep as it may be', { ...own, contentSchema: nested(USER_SCHEMA_DEPTH - 1) }],
+    [
+      'of an older dialect',
+      {
+        ...{ ...own, $schema: 'http://json-schema.org/draft-07/schema#' },
+        properties: { list: { items: [{ type: 'string' }] } },
+      },
+    ],
+  ])('can be answered, and is held to it: %s', async (_, returnSchema) => {
+    expect(compileUserSchema(returnSchema).ok).toBe(true);
+    for (const orchestrates of [undefined, { workerIds: ['a'] }]) {
+      const schema = returnSchemaOf({ returnSchema }, orchestrates);
+      const open = {
+        ...{ nodeId: 'gate', interruptId: 'int-1', data: {} },
+        resumeSchema: ratificationSchema(schema, [ANSWER_LIST]),
+      } as unknown as Parameters<typeof answerOpen>[1];
+      const { deps, sent } = asking(['int-1']);
+      const send = (value: JsonValue) =>
+        answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA, heard: 0 });
+      const decided = (decision: JsonValue) => send({ action: 'edit-accept', decision });
+      await expect(decided({})).rejects.toMatchObject({ code: 'validation_error' });
+      await send({ action: 'accept' });
+      await decided({ kind: 'terminate' });
+      expect(sent).toHaveLength(2);
+    }
+  });
 });
 
 describe('why somebody answers so', () => {
