@@ -122,6 +122,12 @@ export function reasonOf({ feedback, reason, refineFeedback }: JsonObject): stri
   return textOf(feedback) ?? textOf(reason) ?? wishIn(refineFeedback);
 }
 
+/** An answer as outputs of its gate: conditions and inputs find why it was given under both names, whichever it was sent by. */
+export function outputsOf(answer: JsonObject): JsonObject {
+  const why = reasonOf(answer);
+  return why === undefined ? answer : { ...answer, feedback: why, reason: why };
+}
+
 /** What should change, in words. */
 export function wishIn(refineFeedback: JsonValue | undefined): string | undefined {
   return isJsonObject(refineFeedback) ? textOf(refineFeedback.text) : undefined;

@@ -6,6 +6,7 @@ import {
   canonicalAction,
   effectOf,
   hasTwoReasons,
+  outputsOf,
   type OfferedAction,
 } from '../rules/gate-actions.ts';
 import { digestOf, sha256Hex } from '../rules/ids.ts';
@@ -217,7 +218,8 @@ function faultOf(
   schema: JsonObject | undefined,
   field = RESUME_VALUE,
 ): HostError | undefined {
-  if (jsonBytes(value) > INLINE_VALUE_BYTES)
+  // A gate has as many outputs as its answer, and why it was given twice.
+  if (jsonBytes(isJsonObject(value) ? outputsOf(value) : value) > INLINE_VALUE_BYTES)
     return new HostError('payload_too_large', { field, limit: INLINE_VALUE_BYTES });
   if (!schema) return undefined;
   const compiled = compileUserSchema(schema, COMPOSED);

@@ -144,6 +144,16 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
+    ['src/rules/gate-actions.ts', ', feedback: why, reason: why };', ' };'],
+    ['test/workflows/approvals.test.ts', 'why is an output of the gate'],
+  ],
+  [
+    117,
+    ['src/runs/answer.ts', 'isJsonObject(value) ? outputsOf(value) : value', 'value'],
+    ['test/runs/answer.test.ts', 'an answer is as large'],
+  ],
+  [
+    117,
     ['src/runs/answer.ts', '&& hasTwoReasons(value);', '&& false;'],
     ['test/runs/answer.test.ts', 'one reason is told'],
   ],

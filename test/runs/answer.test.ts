@@ -5,6 +5,7 @@ import { returnSchemaOf } from '../../activities/decision.ts';
 import { jsonBytes, type JsonObject, type JsonValue } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
+import { INLINE_VALUE_BYTES } from '../../src/rules/limits.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import type { StandingVote } from '../../src/rules/votes.ts';
@@ -260,6 +261,25 @@ describe('why somebody answers so', () => {
     for (const reason of ['', 'Too dear.'])
       expect(await send({ ...value, reason })).toEqual([{ ...value, reason }]);
   });
+});
+
+// [I117]
+test('an answer is as large as the outputs of its gate may be, which have why twice', async () => {
+  const open = {
+    ...{ nodeId: 'gate', interruptId: 'int-1', data: {} },
+    resumeSchema: approvalSchema(['accept', 'edit-accept']),
+  } as unknown as Parameters<typeof answerOpen>[1];
+  const { deps, sent } = asking(['int-1']);
+  const given = (more: number): JsonObject => {
+    const value = { action: 'edit-accept', feedback: 'f'.repeat(8000), editedArtifactData: '' };
+    const left = INLINE_VALUE_BYTES - jsonBytes({ ...value, reason: value.feedback });
+    return { ...value, editedArtifactData: 'a'.repeat(left + more) };
+  };
+  const send = (value: JsonValue) =>
+    answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA, heard: 0 });
+  await expect(send(given(1))).rejects.toMatchObject({ code: 'payload_too_large' });
+  await send(given(0));
+  expect(sent).toHaveLength(1);
 });
 
 describe('interrupt-profiles.md §quorum: a vote by a form', () => {

@@ -326,6 +326,45 @@ describe('interrupt.md: an answer does what its effect says', () => {
   });
 
   // [I117]
+  it('why is an output of the gate under both names, whichever it was sent by', async () => {
+    const actions = (['refine', 'later'] as const).map((action) => ({
+      ...{ action, effect: 'route' as const },
+    }));
+    const when = (left: string) => ({
+      condition: { type: 'equals' as const, left, right: 'Say less.' },
+    });
+    const workflow = definition(
+      'reasons',
+      [
+        node('gate', 'core.approvalGate', { config: { actions } }),
+        ...['one', 'other', 'none'].map((id) => node(id, 'core.noop')),
+      ],
+      [
+        edge('gate', 'one', when('outputs.feedback')),
+        edge('gate', 'other', when('outputs.reason')),
+        edge('gate', 'none', { condition: { type: 'falsy', left: 'outputs.feedback' } }),
+      ],
+    );
+    const why = 'Say less.';
+    for (const [action, said] of [
+      ['later', { feedback: why }],
+      ['later', { reason: why }],
+      ['later', { feedback: '', reason: why }],
+      ['refine', { reason: why }],
+      ['refine', { refineFeedback: { scope: 'whole', text: why } }],
+    ] as const) {
+      const run = await runOnce({
+        input: runInput(workflow),
+        script: async (handle) =>
+          void (await say(handle, { action, ...said }, approvalSchema(['refine', 'later']))),
+      });
+      const [{ outputs } = {}] = payloadsOf(run, 'node.completed');
+      expect(outputs).toEqual({ action, ...said, feedback: why, reason: why });
+      expect(startedBehind(run).toSorted()).toEqual(['one', 'other']);
+    }
+  });
+
+  // [I117]
   it('what should change is why, where it is all that was said', async () => {
     const actions = [{ action: 'refine', effect: 'end' }] as const;
     const run = await runOnce({

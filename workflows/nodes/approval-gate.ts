@@ -5,6 +5,7 @@ import {
   effectOf,
   noOf,
   offeredActions,
+  outputsOf,
   reasonOf,
   type OfferedAction,
 } from '../../src/rules/gate-actions.ts';
@@ -49,14 +50,14 @@ export const approvalGate: NodeKind = async (visit) => {
     timeoutMs: config.timeoutMs,
   });
   const action = actionIn(value);
-  const outputs = isJsonObject(value) ? value : {};
+  const answer = isJsonObject(value) ? value : {};
   switch (effectOf(choices, action)) {
     case 'continue':
-      return { kind: 'completed', outputs };
+      return { kind: 'completed', outputs: outputsOf(answer) };
     case 'route':
-      return { kind: 'completed', outputs, isRouted: true };
+      return { kind: 'completed', outputs: outputsOf(answer), isRouted: true };
     default:
-      throw nodeFailure('approval_rejected', noOf(whatWasSaid(action), reasonOf(outputs)));
+      throw nodeFailure('approval_rejected', noOf(whatWasSaid(action), reasonOf(answer)));
   }
 };
 
