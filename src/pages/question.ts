@@ -184,7 +184,7 @@ function renderTurns(data: JsonObject): string {
 
 /** A part of a card that another person, or a step beside it, changes while the question is open. */
 function livePart(name: string, inside: string): string {
-  return `<div class="part" data-live="${name}">${inside}</div>`;
+  return `<div class="part" data-live="${escapeExact(name)}">${inside}</div>`;
 }
 
 /** A turn more, and the end, are two forms, so that Enter in the one never does the other. */

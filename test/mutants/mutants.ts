@@ -415,6 +415,11 @@ const ROWS: readonly Row[] = [
     ['test/pages/render.test.ts', 'in events, questions, names, notices and errors'],
   ],
   [
+    48,
+    ['src/pages/question.ts', 'data-live="${escapeExact(name)}">', 'data-live="${name}">'],
+    ['test/pages/render.test.ts', 'in events, questions, names, notices and errors'],
+  ],
+  [
     49,
     [
       'src/adapters/temporal/codec.ts',

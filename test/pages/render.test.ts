@@ -82,12 +82,23 @@ describe('architecture §10 what a run says is text', () => {
           kind: 'conversation.exchange',
           data: { title: EVIL, prompt: EVIL, turns: [{ speakerId: EVIL, content: EVIL }] },
         },
+        {
+          ...{ ...question, kind: 'approval' },
+          data: {
+            ...{ choices: offeredActions({ actions: ['ask', { action: EVIL, effect: 'end' }] }) },
+            ...{ requiredApprovals: 2, votes: [standingVote(EVIL, { action: EVIL }, {})] },
+            askedBack: [{ by: EVIL, text: EVIL }],
+          },
+        },
       ],
+      definition: refundDesk,
       csrfToken: EVIL,
       notice: { kind: 'error', text: EVIL },
     });
     expect(html).not.toContain('<script>');
     expect(html.match(/<script/g)).toHaveLength(1);
+    for (const part of ['heard', 'then'])
+      expect(html).toContain(`data-live="${part} &quot;&gt;&lt;script&gt;`);
   });
   it('on the small pages', () => {
     const pages =
