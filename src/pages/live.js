@@ -83,8 +83,26 @@ function refreshCard(card, fresh) {
   const parts = new Map(partsOf(fresh).map((part) => [part.dataset.live, part]));
   for (const part of partsOf(card)) {
     const next = parts.get(part.dataset.live);
-    if (next && next.innerHTML !== part.innerHTML) part.innerHTML = next.innerHTML;
+    if (next && next.innerHTML !== part.innerHTML && !isHeld(part)) part.innerHTML = next.innerHTML;
   }
+}
+
+/**
+ * What a form sends of how things were is that of when it was sent, so that a double click is one answer. What had been heard
+ * is that of when it was filled in: the first click may have come before this script.
+ */
+function isHeld(part) {
+  const form = part.closest('form');
+  if (!form || !part.querySelector('input[type=hidden]')) return false;
+  return Boolean(form.dataset.sent) || (part.querySelector('[name=heard]') && isFilledIn(form));
+}
+
+function isFilledIn({ elements }) {
+  return [...elements].some((field) =>
+    field.options
+      ? [...field.options].some((option) => option.selected !== option.defaultSelected)
+      : field.defaultValue !== undefined && field.value !== field.defaultValue,
+  );
 }
 
 function partsOf(card) {
