@@ -9,14 +9,17 @@ import {
 } from '../src/rules/gate-actions.ts';
 import { emissionKey } from '../src/rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { MAX_VOTERS } from '../src/rules/limits.ts';
 import {
   isRepeated,
   isVote,
   quorumOf,
+  saidWith,
   tallyOf,
   votedFor,
   withVote,
   type Quorum,
+  type SaidVote,
   type Tally,
   type Vote,
 } from '../src/rules/votes.ts';
@@ -26,6 +29,14 @@ import { emit } from './journal.ts';
 
 /** Questions back that one question takes. */
 const MAX_ASKED_BACK = 50;
+/** Votes of one voter on one question, the first and each change. */
+const MAX_VOTES_OF_EACH = 20;
+
+/** A type, not an interface: it is JSON. */
+export type CountedVote = SaidVote & {
+  /** How often its voter has voted. */
+  readonly times: number;
+};
 
 /** How answers to a question are judged. What a human was shown stands in the log, and no segment carries it on. */
 export interface Judging extends Quorum {
@@ -133,10 +144,26 @@ export function actionIn(value: JsonValue): string {
   return isJsonObject(value) && typeof value.action === 'string' ? value.action : '';
 }
 
-/** Why an approval takes no such answer now: it is a question back, and there were enough of them. */
-export function askedBackRefusal(open: Interrupt, value: JsonValue): ErrorCode | undefined {
-  const isAsked = effectIn(open, actionIn(value)) === 'ask-again';
-  return isAsked && open.askedBack >= MAX_ASKED_BACK ? 'conversation_limit_exceeded' : undefined;
+/** Why an approval takes no such answer now: it ends no wait, and there were enough questions back, voters or votes of one. */
+export function approvalRefusal(
+  open: Interrupt,
+  value: JsonValue,
+  by: string,
+): ErrorCode | undefined {
+  const effect = effectIn(open, actionIn(value));
+  const isFull =
+    effect === 'ask-again'
+      ? open.askedBack >= MAX_ASKED_BACK
+      : isVote(effect) &&
+        isJsonObject(value) &&
+        isOneTooMany(ballotOf(open, { value, by }, effect));
+  return isFull ? 'conversation_limit_exceeded' : undefined;
+}
+
+/** A vote that decides is always taken, and so is one that is repeated. */
+function isOneTooMany(ballot: Ballot | undefined): boolean {
+  if (!ballot || ballot.tally.votes >= ballot.tally.needed) return false;
+  return ballot.all.length > MAX_VOTERS || ballot.vote.times > MAX_VOTES_OF_EACH;
 }
 
 /**
@@ -153,15 +180,45 @@ export function takeApproval(open: Interrupt, said: Said): boolean {
   return isVote(effect) ? takeVote(open, said, effect) : false;
 }
 
-/** Each voter has one vote, which may be changed until the question is decided. Voted so again, it is the vote that it was. */
-function takeVote(open: Interrupt, { value, by }: Said, effect: Vote['effect']): boolean {
+/** An answer as a vote among the others. */
+interface Ballot {
+  readonly vote: CountedVote;
+  /** The vote stands in the place of one for the same: something else goes with it. */
+  readonly isRestated: boolean;
+  /** With it. */
+  readonly all: readonly CountedVote[];
+  readonly tally: Tally;
+}
+
+/** Undefined: it is the vote that its voter has, and the same goes with it. */
+function ballotOf(
+  { votes, judging }: Interrupt,
+  { value, by }: Said,
+  effect: Vote['effect'],
+): Ballot | undefined {
   const voter = typeof value.voter === 'string' ? value.voter : by;
-  const vote = { voter, effect, of: votedFor(value) };
-  if (isRepeated(open.votes, vote)) return false;
-  open.votes = withVote(open.votes, vote);
-  const { votes, needed } = tallyOf(open.votes, vote, open.judging);
-  stateVoted(open, { value, by }, { vote, votes, needed });
-  const said = { gateId: open.nodeId, principal: voter };
+  const before = votes.find((vote) => vote.voter === voter);
+  const said = saidWith(value);
+  const vote = { voter, effect, of: votedFor(value), said, times: (before?.times ?? 0) + 1 };
+  const isRestated = isRepeated(votes, vote);
+  if (isRestated && before?.said === said) return undefined;
+  const all = withVote(votes, vote);
+  return { vote, isRestated, all, tally: tallyOf(all, vote, judging) };
+}
+
+/**
+ * Each voter has one vote, which may be changed until the question is decided. One for the same with another reason is stated
+ * by our own event alone: who counts the protocol's counts it once.
+ */
+function takeVote(open: Interrupt, { value, by }: Said, effect: Vote['effect']): boolean {
+  const ballot = ballotOf(open, { value, by }, effect);
+  if (!ballot) return false;
+  const { vote, isRestated, all, tally } = ballot;
+  const { votes, needed } = tally;
+  open.votes = all;
+  stateVoted(open, { value, by }, { vote, ...tally });
+  if (isRestated) return false;
+  const said = { gateId: open.nodeId, principal: vote.voter };
   if (effect === 'continue') {
     const quorumProgress = { granted: votes, required: needed };
     emit('approval.granted', { ...said, quorumProgress }, placeOf(open, 'approval.granted'));

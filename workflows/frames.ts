@@ -9,8 +9,7 @@ import type { Overlay } from '../src/rules/overlay.ts';
 import type { RunInput } from '../src/rules/run-input.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
 import type { Subject } from '../src/rules/subject.ts';
-import type { Vote } from '../src/rules/votes.ts';
-import type { Judging } from './approvals.ts';
+import type { CountedVote, Judging } from './approvals.ts';
 import type { Causes } from './causes.ts';
 
 export interface NodeError {
@@ -78,7 +77,7 @@ export interface Interrupt {
   /** Answers so far, also those that leave it open. */
   heard: number;
   /** Of a quorum, one for each voter. */
-  votes: readonly Vote[];
+  votes: readonly CountedVote[];
   /** Questions back so far. */
   askedBack: number;
   /** Turns so far, of a conversation. */

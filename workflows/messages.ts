@@ -11,7 +11,8 @@ import type {
   RunMessage,
 } from '../src/rules/messages.ts';
 import { durationLimitMs } from '../src/rules/run-input.ts';
-import { askedBackRefusal } from './approvals.ts';
+import { principalOf } from '../src/rules/subject.ts';
+import { approvalRefusal } from './approvals.ts';
 import { endRun, type Run } from './context.ts';
 import { turnRefusal } from './conversation.ts';
 import { resolve } from './interrupts.ts';
@@ -102,7 +103,8 @@ function resolutionRefusal(
   if (ends.some((deadlineMs) => deadlineMs !== undefined && atMs >= deadlineMs))
     return 'interrupt_expired';
   if (open.schemaDigest !== message.schemaDigest) return 'interrupt_already_resolved';
-  return turnRefusal(open, message.value) ?? askedBackRefusal(open, message.value);
+  const { value, resolvedBy } = message;
+  return turnRefusal(open, value) ?? approvalRefusal(open, value, principalOf(resolvedBy));
 }
 
 function takeAnswer(run: Run, message: ResolveInterruptMessage, atMs: number): string {

@@ -9,8 +9,8 @@ import { isReducer } from '../rules/reducers.ts';
 import type { InterruptKind } from '../rules/status.ts';
 import {
   heardIn,
-  quorumOf,
-  tallyOf,
+  progressOf,
+  saidWith,
   votedFor,
   votesIn,
   withVote,
@@ -225,7 +225,10 @@ function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
 }
 
-/** What may go with votes on an open question, as far as the question shows it, in UTF-8 bytes of JSON together. */
+/**
+ * What may go with votes on an open question, as far as the question shows it, in UTF-8 bytes of JSON together. The votes
+ * themselves are not counted: there are at most MAX_VOTERS of them.
+ */
 const SHOWN_VOTES_BYTES = INLINE_VALUE_BYTES;
 
 /** How far the votes on a question are (interrupt-profiles.md quorum): the last one of each voter counts. */
@@ -236,17 +239,9 @@ function foldVote(run: FoldedRun, { payload, sequence }: FoldableRow): FoldedRun
   const { data: before } = found;
   const heard = heardIn(before) + 1;
   const votes = shownVotes(withVote(votesIn(before), voteOf(payload, { heard, seq: sequence })));
-  const quorum = quorumOf(before);
-  const granted = Math.max(
-    0,
-    ...votes.filter(isFor).map((vote) => tallyOf(votes, vote, quorum).votes),
-  );
-  const rejected = votes.length - votes.filter(isFor).length;
-  const data = { ...before, heard, votes, quorumProgress: { granted, rejected } };
+  const data = { ...before, heard, votes, quorumProgress: progressOf(votes) };
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
 }
-
-const isFor = ({ effect }: StandingVote): boolean => effect === 'continue';
 
 function voteOf(payload: JsonObject, place: Pick<StandingVote, 'heard' | 'seq'>): StandingVote {
   const value = objectOr(payload.resumeValue, {});
@@ -254,7 +249,7 @@ function voteOf(payload: JsonObject, place: Pick<StandingVote, 'heard' | 'seq'>)
   const reason = reasonOf(value);
   return {
     ...{ voter: text(payload.voter), effect: payload.effect === 'continue' ? 'continue' : 'end' },
-    ...{ of: votedFor(value), action: text(value.action), ...place },
+    ...{ of: votedFor(value), said: saidWith(value), action: text(value.action), ...place },
     ...(reason === undefined ? {} : { reason }),
     ...(text(comment) === '' ? {} : { comment: text(comment) }),
     ...(content === undefined ? {} : { content }),
@@ -263,13 +258,15 @@ function voteOf(payload: JsonObject, place: Pick<StandingVote, 'heard' | 'seq'>)
 
 /** Of the oldest, what goes with them is left out where it is too much. */
 function shownVotes(all: readonly StandingVote[]): StandingVote[] {
-  const votes = [...all];
-  for (let at = 0; at < votes.length && jsonBytes(votes) > SHOWN_VOTES_BYTES; at++) {
-    const { reason, comment, content, ...vote } = votes[at] as StandingVote;
-    const isCut = [reason, comment, content].some((part) => part !== undefined);
-    votes[at] = isCut ? { ...vote, isCut: true } : vote;
-  }
-  return votes;
+  let bytes = 0;
+  const shown = all.toReversed().map((vote): StandingVote => {
+    const { reason, comment, content, ...bare } = vote;
+    const parts = [reason, comment, content].filter((part) => part !== undefined);
+    if (parts.length === 0) return vote;
+    bytes += jsonBytes(parts);
+    return bytes > SHOWN_VOTES_BYTES ? { ...bare, isCut: true } : vote;
+  });
+  return shown.reverse();
 }
 
 /** What somebody asked about a question stands with it. */

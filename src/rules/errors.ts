@@ -114,7 +114,8 @@ export const ERRORS = {
   interrupt_timeout: { retryable: false, message: 'Nobody answered within the time allowed.' }, // own
   conversation_limit_exceeded: {
     retryable: false,
-    message: 'No more can be said here. Answer the question, or close the conversation.',
+    message:
+      'No more is taken here but what ends it. Answer the question, or close the conversation.',
   }, // own
   approval_rejected: { retryable: false, message: 'The approval was rejected.' }, // own
   escalation_rejected: { retryable: false, message: 'The decision was rejected by a human.' }, // own

@@ -66,6 +66,8 @@ export const SCHEMA_ROUNDS = 2;
 export const MAX_ESCALATIONS_PER_VISIT = 3;
 /** Default time in ms that a question to a human stands: 7 days. A setting of the operator, and of a node. */
 export const INTERRUPT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
+/** People who vote on one question: each vote stands with it in every segment, and in the snapshot. */
+export const MAX_VOTERS = 100;
 /** Turns of one conversation between the first and the last. A node may permit fewer. */
 export const MAX_CONVERSATION_TURNS = 200;
 /** All turns of one conversation together. */

@@ -1,6 +1,6 @@
 // Votes on a question that several people answer (interrupt-profiles.md §quorum): what a vote is for, and how votes are
 // counted. The run decides by it, and the fold, the page and the terminal say by it how far the votes are.
-import type { ActionEffect } from './gate-actions.ts';
+import { reasonOf, type ActionEffect } from './gate-actions.ts';
 import { digestOf } from './ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
@@ -41,6 +41,19 @@ export function votedFor({ action = '', editedArtifactData: content }: JsonObjec
   return digestOf(canonicalJson([action, ...(content === undefined ? [] : [content])]));
 }
 
+/**
+ * Digest of what goes with an answer: why, a comment, what should change, and who is said to decide. The time that a client
+ * states is none of it.
+ */
+export function saidWith(value: JsonObject): string {
+  const { comment, refineFeedback, decidedBy } = value;
+  const parts = [reasonOf(value), comment, refineFeedback, decidedBy];
+  return digestOf(canonicalJson(parts.map((part) => (part === '' ? null : (part ?? null)))));
+}
+
+/** A vote with the digest of what goes with it (`saidWith`). A type, not an interface: it is JSON. */
+export type SaidVote = Vote & { readonly said: string };
+
 /** Its voter has voted so already. */
 export function isRepeated(votes: readonly Vote[], { voter, effect, of }: Vote): boolean {
   return votes.some((vote) => vote.voter === voter && vote.effect === effect && vote.of === of);
@@ -69,8 +82,22 @@ export function tallyOf(
   return { votes: same.length, needed: isFor ? required : toDecline };
 }
 
+/** How far the votes are: those for the one answer that has most of them, and those against. */
+export function progressOf(votes: readonly Vote[]): {
+  readonly granted: number;
+  readonly rejected: number;
+} {
+  const granted = new Map<string, number>();
+  for (const { effect, of } of votes)
+    if (effect === 'continue') granted.set(of, (granted.get(of) ?? 0) + 1);
+  return {
+    granted: Math.max(0, ...granted.values()),
+    rejected: votes.filter(({ effect }) => effect === 'end').length,
+  };
+}
+
 /** A vote as it stands with the open question. A type, not an interface: it is JSON. */
-export type StandingVote = Vote & {
+export type StandingVote = SaidVote & {
   readonly action: string;
   /** Sequence of its event. */
   readonly seq: number;

@@ -20,7 +20,7 @@ import {
 import { INLINE_VALUE_BYTES } from '../rules/limits.ts';
 import type { ResolveInterruptMessage } from '../rules/messages.ts';
 import { principalOf, type Subject } from '../rules/subject.ts';
-import { isVote, votedFor, votesIn } from '../rules/votes.ts';
+import { isVote, saidWith, votedFor, votesIn } from '../rules/votes.ts';
 import { openInterrupts, type OpenInterrupt } from '../log/fold.ts';
 import type { Log } from '../log/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
@@ -127,16 +127,16 @@ export async function answerOpen(
 }
 
 /**
- * Why an old form gives no vote: its sender has voted otherwise since it was shown, and by its id it may be a repeat of what
- * came before that.
+ * Why an old form gives no vote: its sender has voted otherwise since it was shown, or for the same with another reason, and by
+ * its id it may be a repeat of what came before that.
  */
 function outdated(
   { data }: OpenInterrupt,
   { value, by, heard }: { value: JsonValue; by: string; heard: number },
 ): HostError | undefined {
   const own = votesIn(data).find(({ voter }) => voter === by);
-  if (!own || own.heard <= heard || !isJsonObject(value) || own.of === votedFor(value))
-    return undefined;
+  if (!own || own.heard <= heard || !isJsonObject(value)) return undefined;
+  if (own.of === votedFor(value) && own.said === saidWith(value)) return undefined;
   // A question back takes no vote's place.
   const choices = Array.isArray(data.choices) ? (data.choices as unknown as OfferedAction[]) : [];
   const action = typeof value.action === 'string' ? value.action : '';

@@ -4,6 +4,7 @@
 import { gateFieldsOf, isTestDefinition } from '../rules/capabilities.ts';
 import { graphOf } from '../rules/definition-graph.ts';
 import { actionFaults, offeredActions } from '../rules/gate-actions.ts';
+import { MAX_VOTERS } from '../rules/limits.ts';
 import { edgeDecision, ruleOf } from '../rules/routing.ts';
 import type {
   ApprovalGateConfig,
@@ -80,6 +81,8 @@ function fieldFaults({ gate, pointer, testMode, isTest }: Gate): DefinitionFault
     const asked = asking.get(name);
     if (asked && !asked.isOffered)
       return asksForNothing(value) ? [] : [peopleFault(place, asked.capability)];
+    if (name === 'requiredApprovals' && Number(value) > MAX_VOTERS)
+      return [refusal(place, `is more than the ${MAX_VOTERS} people who may vote on one question`)];
     if (isTest) return [];
     if (name === 'rejectionPolicy')
       return (gate.requiredApprovals ?? 1) > 1

@@ -1,7 +1,8 @@
 // The fold from rows to a run's snapshot (run-snapshot.schema.json).
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import { votedFor, votesIn } from '../../src/rules/votes.ts';
+import { MAX_VOTERS } from '../../src/rules/limits.ts';
+import { saidWith, votedFor, votesIn } from '../../src/rules/votes.ts';
 import {
   askedInterrupts,
   fold,
@@ -142,7 +143,9 @@ describe('run-snapshot.schema.json: the fold', () => {
         asked('int-0', 'Who?'),
       ],
     ];
-    const accepted = { effect: 'continue', action: 'accept', of: votedFor({ action: 'accept' }) };
+    const said = saidWith({});
+    const accept = { action: 'accept' };
+    const accepted = { effect: 'continue', ...accept, of: votedFor(accept), said };
     const edited = { action: 'edit-accept', editedArtifactData: 5 };
     expect(folded(...given).interrupts.map(({ data }) => data)).toEqual([
       {
@@ -154,11 +157,12 @@ describe('run-snapshot.schema.json: the fold', () => {
           { voter: 'cyd', ...accepted, heard: 3, seq: 4 },
           {
             ...{ voter: 'dan', effect: 'continue', action: 'edit-accept', of: votedFor(edited) },
-            ...{ heard: 4, seq: 5, content: 5 },
+            ...{ said, heard: 4, seq: 5, content: 5 },
           },
           {
             ...{ voter: 'ada', effect: 'end', action: 'deny', of: votedFor({ action: 'deny' }) },
-            ...{ heard: 5, seq: 6, reason: 'No.', comment: 'Sorry.' },
+            ...{ said: saidWith({ reason: 'No.', comment: 'Sorry.' }), heard: 5, seq: 6 },
+            ...{ reason: 'No.', comment: 'Sorry.' },
           },
         ],
         askedBack: [{ by: 'bob', text: 'Why?' }],
@@ -175,6 +179,16 @@ describe('run-snapshot.schema.json: the fold', () => {
       [false, true],
       [false, true],
     ]);
+    // However many there are, and whatever their names: what goes with the newest stands.
+    const many = Array.from({ length: MAX_VOTERS }, (_, at) =>
+      vote(`${at}`.padEnd(256, '.'), { action: 'accept', reason: 'So it is.'.repeat(50) }),
+    );
+    const [open] = folded(suspended, requested, ...many).interrupts;
+    const reasons = votesIn(open?.data ?? {}).map(({ reason }) => reason !== undefined);
+    const kept = reasons.filter(Boolean).length;
+    expect(kept).toBeGreaterThan(50);
+    expect(reasons.lastIndexOf(false)).toBe(MAX_VOTERS - kept - 1);
+    expect(open?.data.quorumProgress).toEqual({ granted: MAX_VOTERS, rejected: 0 });
   });
 
   it('architecture §4: a node that asks twice is answered one by one, and suspended until the last', () => {

@@ -22,6 +22,30 @@ export const OF_EFFECTS: readonly Row[] = [
     ['test/runs/answer.test.ts', 'a form from before another vote'],
   ],
   [
+    117,
+    [
+      'src/runs/answer.ts',
+      ' && own.said === saidWith(value)) return undefined;',
+      ') return undefined;',
+    ],
+    ['test/runs/answer.test.ts', 'a form from before another vote'],
+  ],
+  [
+    117,
+    [APPROVALS, 'if (isRestated && before?.said === said) return', 'if (isRestated) return'],
+    [OF_APPROVALS, 'a vote for the same with another reason is stated'],
+  ],
+  [
+    94,
+    [APPROVALS, 'ballot.all.length > MAX_VOTERS || ballot.vote', 'ballot.vote'],
+    [OF_APPROVALS, 'of voters and of the votes of each there is a limit'],
+  ],
+  [
+    94,
+    ['src/log/fold-rows.ts', 'bytes += jsonBytes(parts);', 'bytes += jsonBytes(vote);'],
+    ['test/log/fold.test.ts', 'votes and what was asked back stand with the question'],
+  ],
+  [
     95,
     ['src/rules/votes.ts', '(!isFor || vote.of === of)', '(!isFor || vote.of !== of)'],
     ['test/words/follows.test.ts', 'each answer and each content counts for itself'],

@@ -285,13 +285,18 @@ test('an answer is as large as the outputs of its gate may be, which have why tw
 describe('interrupt-profiles.md §quorum: a vote by a form', () => {
   const choices = offeredActions({ actions: ['accept', 'reject', 'ask'] });
   /** To a question with these votes, by who saw it when it had `heard` of them. */
-  const sent = async (action: string, heard: number, votes: readonly StandingVote[] = []) => {
+  const sent = async (
+    given: string | (JsonObject & { action: string }),
+    heard: number,
+    votes: readonly StandingVote[] = [],
+  ) => {
+    const value = typeof given === 'string' ? { action: given } : given;
     const open = {
       ...{ nodeId: 'gate', interruptId: 'int-1', data: { choices, votes, requiredApprovals: 2 } },
       resumeSchema: approvalSchema(['accept', 'reject', 'ask']),
     } as unknown as Parameters<typeof answerOpen>[1];
     const { deps, sent: all } = asking(['int-1']);
-    await answerOpen(deps, open, { row: ROW, value: { action }, resolvedBy: ADA, heard });
+    await answerOpen(deps, open, { row: ROW, value, resolvedBy: ADA, heard });
     return all[0]?.updateId;
   };
   const vote = (voter: string, action: string, heard: number) =>
@@ -317,5 +322,13 @@ describe('interrupt-profiles.md §quorum: a vote by a form', () => {
     // What others have said meanwhile, and a question back, stand in nobody's way.
     expect(await sent('reject', 0, [vote('bob', 'accept', 2)])).toBeDefined();
     expect(await sent('ask', 0, changed)).toBeDefined();
+    // One for the same, with a reason that a later one has replaced, is not lost without a word.
+    const why = { action: 'accept', feedback: 'Fair.' };
+    const said = [standingVote('ada', why, { heard: 2 })];
+    expect(await sent(why, 0, said)).toBeDefined();
+    await expect(sent({ ...why, feedback: 'Cheap.' }, 0, said)).rejects.toMatchObject({
+      code: 'validation_error',
+    });
+    expect(await sent({ ...why, feedback: 'Cheap.' }, 2, said)).toBeDefined();
   });
 });

@@ -41,6 +41,8 @@ const FIELDS: readonly (readonly [JsonObject, ...Expected[]])[] = [
   [{ timeoutMs: 5 }, LOADED, LOADED, LOADED],
   // Of a quorum: what it takes to tell votes apart is there in test mode.
   [{ requiredApprovals: 2 }, LACKING, LOADED, LOADED],
+  [{ requiredApprovals: 100 }, LACKING, LOADED, LOADED],
+  [{ requiredApprovals: 101 }, LACKING, UNKNOWN, UNKNOWN],
   [{ approversList: ['ada'] }, LACKING, LOADED, LOADED],
   [{ rejectionPolicy: 'majority' }, UNKNOWN, UNKNOWN, LOADED],
   [{ requiredApprovals: 1, rejectionPolicy: 'majority' }, UNKNOWN, UNKNOWN, LOADED],

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { EMPTY_RUN, foldRow, type FoldedRun, type OpenInterrupt } from '../../src/log/fold-rows.ts';
 import { offeredActions } from '../../src/rules/gate-actions.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
+import { votesIn } from '../../src/rules/votes.ts';
 import { choicesOf } from '../../src/words/choices.ts';
 import { followsOf } from '../../src/words/follows.ts';
 import type { ApprovalGateConfig, WorkflowDefinition } from '../../schemas/types.generated.ts';
@@ -81,6 +82,8 @@ const votedBy = (quorum: ApprovalGateConfig, values: readonly JsonObject[]) => {
 };
 
 const VOTED = 'openwop-temporal.voted';
+
+const endsWait = ({ type }: Fact): boolean => type === 'interrupt.resolved';
 
 /** The gate's question as the page reads it. */
 function openAt(facts: readonly Fact[]): OpenInterrupt {
@@ -221,6 +224,66 @@ describe('interrupt.md: an answer does what its effect says', () => {
     expect(payloadsOf(run, 'approval.received')).toMatchObject([
       { action: 'accept', answer: 'approve', decidedBy: 'quorum:2-of-2' },
     ]);
+  });
+
+  // [I117]
+  it('a vote for the same with another reason is stated and counts once, and a repeat is not stated', async () => {
+    const no = { action: 'deny', voter: 'ada' };
+    const run = await votedBy({ requiredApprovals: 3, rejectionPolicy: 'majority' }, [
+      { ...no, feedback: 'Too dear.' },
+      { ...no, reason: 'Too dear.', decidedAt: 1 },
+      { ...no, feedback: 'Too late.' },
+      { ...no, feedback: 'Too late.', comment: 'Sorry.' },
+      { action: 'deny', voter: 'bob' },
+    ]);
+    const stated = payloadsOf(run, VOTED) as { resumeValue: JsonObject; votes: number }[];
+    expect(
+      stated.map(({ resumeValue: { voter, feedback, comment }, votes }) => [
+        ...[voter, feedback, comment, votes],
+      ]),
+    ).toEqual([
+      ['ada', 'Too dear.', undefined, 1],
+      ['ada', 'Too late.', undefined, 1],
+      ['ada', 'Too late.', 'Sorry.', 1],
+      ['bob', undefined, undefined, 2],
+    ]);
+    const told = payloadsOf(run, 'approval.rejected').map(({ principal }) => principal);
+    expect(told).toEqual(['ada', 'bob']);
+    const { data } = openAt(factsOf(run).slice(0, factsOf(run).findIndex(endsWait)));
+    expect(votesIn(data)).toMatchObject([
+      { voter: 'ada', reason: 'Too late.', comment: 'Sorry.' },
+      { voter: 'bob' },
+    ]);
+  });
+
+  // [I94]
+  it('of voters and of the votes of each there is a limit; a vote that decides is taken', async () => {
+    const refused: unknown[] = [];
+    const config = { requiredApprovals: 3, actions: CONFIG.actions };
+    const run = await runOnce({
+      input: runInput(definition('quorum', [node('gate', 'core.approvalGate', { config })])),
+      script: async (handle) => {
+        const vote = (voter: string, content: number) =>
+          say(handle, { action: 'edit-accept', voter, editedArtifactData: content }).catch(
+            (error: unknown) => {
+              refused.push([voter, content, (error as { cause?: { type?: string } }).cause?.type]);
+            },
+          );
+        for (let at = 0; at < 101; at++) await vote(`voter-${at}`, at);
+        for (let times = 2; times < 22; times++) await vote('voter-9', -times);
+        // Repeated, it is the vote that it was.
+        await vote('voter-9', -20);
+        await vote('voter-1', 0);
+        await vote('late', 0);
+      },
+    });
+    const code = 'conversation_limit_exceeded';
+    expect(refused).toEqual([
+      ['voter-100', 100, code],
+      ['voter-9', -21, code],
+    ]);
+    expect(payloadsOf(run, VOTED).at(-1)).toMatchObject({ voter: 'late', votes: 3, needed: 3 });
+    expect(run.status).toBe('completed');
   });
 
   // [I94]
