@@ -31,7 +31,9 @@ type ChangesParts = Pick<Stores, 'feed' | 'log'>;
 
 export function createChanges(parts: ChangesParts, logger: Logger): Changes {
   const channels = new Map<string, Channel>();
-  const closed = new AbortController();
+  /** What ends each that watches. */
+  const watching = new Set<() => void>();
+  let isClosed = false;
 
   function enter(tenant: string, bell: Bell): () => void {
     const channel = channels.get(tenant) ?? { bells: new Set(), ended: new AbortController() };
@@ -50,21 +52,30 @@ export function createChanges(parts: ChangesParts, logger: Logger): Changes {
 
   return {
     async *watch(tenant, signal) {
-      const until = AbortSignal.any([signal, closed.signal]);
+      const over = new AbortController();
+      const end = (): void => over.abort();
+      if (isClosed || signal.aborted) return;
+      watching.add(end);
+      signal.addEventListener('abort', end, { once: true });
       const bell = new Bell();
       bell.ring();
       const leave = enter(tenant, bell);
       try {
         for (;;) {
-          await bell.rung(until, LOOK_AGAIN_MS);
-          if (until.aborted) return;
+          await bell.rung(over.signal, LOOK_AGAIN_MS);
+          if (over.signal.aborted) return;
           yield 'changed';
         }
       } finally {
         leave();
+        watching.delete(end);
+        signal.removeEventListener('abort', end);
       }
     },
-    close: () => closed.abort(),
+    close() {
+      isClosed = true;
+      for (const end of watching) end();
+    },
   };
 }
 
@@ -79,15 +90,17 @@ async function tell(
   { bells, ended: { signal } }: Channel,
 ): Promise<void> {
   const backOff = new BackOff(FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS);
-  let reconnected = new AbortController();
-  const unsubscribe = parts.log.onReconnect(() => reconnected.abort());
+  // One listener for all passes: of each AbortSignal.any that it takes part in, a signal keeps something while it lives.
+  let pass = new AbortController();
+  const endPass = (): void => pass.abort();
+  signal.addEventListener('abort', endPass, { once: true });
+  const unsubscribe = parts.log.onReconnect(endPass);
   let after: number | undefined;
   while (!signal.aborted) {
     try {
-      const until = AbortSignal.any([signal, reconnected.signal]);
-      if (after !== undefined) await changed(parts, { tenant, after, signal: until });
+      if (after !== undefined) await changed(parts, { tenant, after, signal: pass.signal });
       if (signal.aborted) break;
-      reconnected = new AbortController();
+      pass = new AbortController();
       after = await parts.feed.end();
       backOff.reset();
       for (const bell of bells) bell.ring();

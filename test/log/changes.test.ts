@@ -1,5 +1,6 @@
 // Who looks at many runs is told that something changed (architecture §3.6), by one reader for all who watch.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { getEventListeners } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createChanges } from '../../src/log/changes.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import type { Stores } from '../../src/ports/stores.ts';
@@ -135,5 +136,28 @@ describe('architecture §3.6 changes of a tenant', () => {
     changes.close();
     await watcher.done;
     await eventually(() => state.reconnect.size === 0, 'nobody listens');
+  });
+
+  it('leave nothing with a signal that lives on, however often they are told and whoever watched', async () => {
+    const { changes, state } = counted();
+    const tenant = newId('tenant');
+    await startedRun(stores, { tenant });
+    const taken = vi.spyOn(AbortSignal, 'any');
+    try {
+      const watcher = watching(changes, tenant);
+      const listeners = () => getEventListeners(watcher.gone.signal, 'abort').length;
+      await eventually(() => state.ends >= 1, 'it waits');
+      for (let pass = 2; pass < 5; pass++) {
+        for (const reconnected of state.reconnect) reconnected();
+        await eventually(() => state.ends >= pass, 'the next pass');
+        expect(listeners()).toBe(1);
+      }
+      changes.close();
+      await watcher.done;
+      expect(listeners()).toBe(0);
+      expect(taken).not.toHaveBeenCalled();
+    } finally {
+      taken.mockRestore();
+    }
   });
 });

@@ -158,7 +158,7 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    ['src/log/changes.ts', 'onReconnect(() => reconnected.abort())', 'onReconnect(() => {})'],
+    ['src/log/changes.ts', 'onReconnect(endPass)', 'onReconnect(() => {})'],
     ['test/log/changes.test.ts', 'one that a failover has given to others'],
   ],
   [
