@@ -115,6 +115,13 @@ export type AcceptOutcome =
   | Exclude<ClaimOutcome, { kind: 'claimed' }>
   | (Extract<ClaimOutcome, { kind: 'claimed' }> & { readonly inserted?: RunRow });
 
+export interface MarkedStart {
+  /** Of the head then; `pending` where there is none. */
+  readonly status: RunStatus;
+  /** Its log was ended before any start was noted. A run that ended by itself names its execution. */
+  readonly wasEnded: boolean;
+}
+
 export interface RunStore {
   /**
    * For what names a run elsewhere: an activity's context, a hint. No look-up: of a pair that belongs together nowhere,
@@ -130,10 +137,9 @@ export interface RunStore {
    */
   accept(run: NewRun, claim?: IdempotencyClaim): Promise<AcceptOutcome>;
   /**
-   * Idempotent. Also sets the head's first cursor to the segment. The status of the head then (`pending` where there is
-   * none); undefined: the run has failed to start, and stays so.
+   * Idempotent. Also sets the head's first cursor to the segment. Undefined: the run has failed to start, and stays so.
    */
-  markStarted(run: RunRef, temporalRunId: string): Promise<RunStatus | undefined>;
+  markStarted(run: RunRef, temporalRunId: string): Promise<MarkedStart | undefined>;
   /**
    * Its start was refused. For how long, in ms, it has been, each time within `apartMs` of the last one; 0 for the first time,
    * and where there is no such run.

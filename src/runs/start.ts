@@ -2,7 +2,7 @@
 // acceptance, its retries, a cancel and the reaper. Row by row, a start and a failure exclude each other: the first
 // that is noted stands.
 import { codeOf, HostError } from '../rules/errors.ts';
-import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
+import type { RunStatus } from '../rules/status.ts';
 import { nothingOf } from '../rules/unreadable.ts';
 import type { RunRow, StartFailure } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
@@ -69,9 +69,10 @@ async function started(deps: StartDeps, row: RunRow): Promise<Started> {
     const { temporalRunId } = await engine.start(row.input).catch((error: unknown) => {
       throw error instanceof HostError ? error : new HostError('internal_error', { runId }, error);
     });
-    status = await stores.runs.markStarted(row, temporalRunId);
-    // An erasure may have ended its log meanwhile.
-    if (status !== undefined && !TERMINAL_STATUSES.has(status)) return { inTemporal: true, status };
+    const marked = await stores.runs.markStarted(row, temporalRunId);
+    status = marked?.status;
+    // An erasure may have ended its log meanwhile. What somebody else started, and has ended since, ended by itself.
+    if (marked && !marked.wasEnded) return { inTemporal: true, status: marked.status };
   } catch (error) {
     if (codeOf(error) !== 'service_unavailable') throw error;
     throw new HostError('service_unavailable', { ...(error as HostError).details, runId }, error);

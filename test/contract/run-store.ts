@@ -221,8 +221,9 @@ export function runStoreContract(stores: GivenStores): void {
       expect(await runs.markStarted(refTo(refused.runId), 'T1')).toBeUndefined();
       expect((await runs.find('default', refused.runId))?.temporalRunId).toBeUndefined();
       expect((await headOf(stores(), refused.runId)).temporalRunId).toBe('');
-      expect(await runs.markStarted(refTo(started.runId), 'T1')).toBe('pending');
-      expect(await runs.markStarted(refTo(started.runId), 'T2')).toBe('pending');
+      const pending = { status: 'pending', wasEnded: false };
+      expect(await runs.markStarted(refTo(started.runId), 'T1')).toEqual(pending);
+      expect(await runs.markStarted(refTo(started.runId), 'T2')).toEqual(pending);
     });
 
     it('architecture §3.6 a run is found for the rebuild whosever it is', async () => {

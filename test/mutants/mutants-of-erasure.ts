@@ -72,8 +72,17 @@ export const OF_ERASURE: readonly Row[] = [
   ],
   [
     115,
-    ['src/runs/start.ts', ' && !TERMINAL_STATUSES.has(status)', ''],
+    ['src/runs/start.ts', 'marked && !marked.wasEnded', 'marked'],
     [OF_LOST_ROWS, 'whose start arrives after its log was ended'],
+  ],
+  [
+    115,
+    [
+      'src/adapters/postgres/run-store.ts',
+      "h.closed AND h.temporal_run_id = '' AS was_ended",
+      'h.closed AS was_ended',
+    ],
+    [OF_LOST_ROWS, 'of a run that somebody else started'],
   ],
   [
     115,

@@ -323,4 +323,21 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     expect(terminated).toEqual([run.runId]);
     expect(await shownLog(refTo(run.runId))).toEqual(['run.failed']);
   });
+
+  // [I115]
+  it('a start that arrives late takes back nothing of a run that somebody else started, and that has ended', async () => {
+    const run = newRun();
+    const accepted = await stores.runs.accept(run);
+    if (accepted.kind !== 'claimed' || !accepted.inserted) throw new Error(accepted.kind);
+    const start = async () => {
+      await stores.runs.markStarted(refTo(run.runId), 'T1');
+      await endRun(refTo(run.runId));
+      return { temporalRunId: 'T1' };
+    };
+    terminated.length = 0;
+    const engine = { start, terminate: async (runId: string) => end(runId) };
+    const deps = { stores, log, logger, engine: engine as unknown as RunEngine };
+    const { inTemporal, status } = await startNew(deps, accepted.inserted);
+    expect([inTemporal, status, terminated]).toEqual([true, 'completed', []]);
+  });
 });

@@ -218,7 +218,7 @@ function starts(
   return {
     unstarted: (...asked) => unstarted(db, ...asked),
     async markStarted({ tenant, runId }, temporalRunId) {
-      const [started] = await db.query<{ status: string | null }>(
+      const [started] = await db.query<{ status: string | null; was_ended: boolean | null }>(
         `WITH started AS (
            UPDATE runs SET temporal_run_id = coalesce(temporal_run_id, $2)
            WHERE run_id = $1 AND tenant_id = $3 AND (temporal_run_id IS NOT NULL OR start_failure IS NULL) RETURNING temporal_run_id
@@ -226,10 +226,13 @@ function starts(
            UPDATE run_heads SET temporal_run_id = started.temporal_run_id FROM started
            WHERE run_id = $1 AND run_heads.temporal_run_id = '' AND NOT closed
          )
-         SELECT (SELECT status FROM run_heads WHERE run_id = $1) AS status FROM started`,
+         SELECT h.status, h.closed AND h.temporal_run_id = '' AS was_ended
+         FROM started LEFT JOIN run_heads h ON h.run_id = $1`,
         [runId, temporalRunId, tenant],
       );
-      return started && ((started.status ?? 'pending') as RunStatus);
+      if (!started) return undefined;
+      const status = (started.status ?? 'pending') as RunStatus;
+      return { status, wasEnded: started.was_ended === true };
     },
     async noteRefusal({ tenant, runId }, apartMs) {
       const [row] = await db.query<{ for_ms: number }>(
