@@ -17,7 +17,7 @@ import { overview, waitingRuns, type WaitingQuery } from './overview.ts';
 import { rebuild, rebuildAll, type Rebuilt } from './rebuild.ts';
 import { readRecording } from './recording.ts';
 import { readQuestions, readRows, type RowsQuery } from './rows.ts';
-import { resumeSession } from './session-resume.ts';
+import { resumeSession, type Resuming } from './session-resume.ts';
 import { createSessions, type Sessions } from './session-stream.ts';
 import { startFailedBatch } from './start-failed.ts';
 
@@ -58,10 +58,7 @@ export interface Log {
   /** Rows of all runs of a session after an event of it: backlog, then live, until `signal`. */
   followSession: Sessions['follow'];
   /** Where the stream of a session goes on after an event (session-resume.ts). */
-  resumeSession(
-    session: { readonly tenant: string; readonly sessionId: string },
-    eventId: string,
-  ): ReturnType<typeof resumeSession>;
+  resumeSession(resuming: Resuming): ReturnType<typeof resumeSession>;
   /** What was said in a session, in order, as it is stored (conversation.ts). */
   conversationPage(query: ConversationQuery): ReturnType<typeof conversationPage>;
   /** What an event of the run follows from, and what followed from it (causation.ts). */
@@ -134,7 +131,7 @@ export function createLog({ stores, history, logger, processId }: LogDeps): Log 
     sequenceOf: (run, eventId) => stores.log.sequenceOf(run, eventId),
     follow: (run, options) => followers.follow(run, options),
     followSession: createSessions(stores).follow,
-    resumeSession: (session, eventId) => resumeSession({ ...stores, fresh }, session, eventId),
+    resumeSession: (resuming) => resumeSession({ stores, fresh }, resuming),
     conversationPage: (query) => conversationPage(stores, query),
     causesOf: (run, eventId) => causesOf(stores, run, eventId),
     effectsOf: (run, eventId) => effectsOf(stores, run, eventId),

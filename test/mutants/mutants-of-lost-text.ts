@@ -184,8 +184,17 @@ export const OF_LOST_TEXT: readonly Row[] = [
   ],
   [
     118,
-    ['src/log/session-resume.ts', "&& 'first'", ''],
+    [
+      'src/log/session-resume.ts',
+      "if (await feed.resumeAfter(tenant, sessionId, eventId)) return 'first';",
+      '',
+    ],
     ['test/log/session-resume.test.ts', 'at the first event'],
+  ],
+  [
+    118,
+    ['src/log/session-resume.ts', 'if (areAsked) return undefined;', 'return undefined;'],
+    ['test/log/session-resume.test.ts', 'is refused for now'],
   ],
   [
     119,

@@ -63,14 +63,16 @@ async function answerEvents(
   const { caller } = input;
   const { tenant } = caller;
   const { sessionId } = await requireSession(deps, input);
-  const after = await placeAfter(deps, { tenant, sessionId }, input.parameters.resumeAfter);
   const stream = deps.streams.open(caller.subject, response);
+  const session = { tenant, sessionId, signal: stream.signal };
+  // Where this throws, its place is free again with the end of the answer.
+  const after = await placeAfter(deps, session, input.parameters.resumeAfter);
   try {
     response.status(200).set(EVENT_STREAM);
     response.flushHeaders();
     if (request.method === 'HEAD' || stream.signal.aborted) return;
     const factsOf = createFacts(deps, { tenant, sessionId });
-    const pages = deps.log.followSession({ tenant, sessionId, after, signal: stream.signal });
+    const pages = deps.log.followSession({ ...session, after });
     for await (const rows of pages)
       if (!(await send(rows, { major: input.major, factsOf }, stream))) return;
   } finally {
@@ -84,20 +86,17 @@ interface Asked {
   readonly sessionId: string;
 }
 
-/**
- * An id that no event of the session has may be one of a run that has expired: where there was such a run all is told that is
- * there, and clients know an event by its id. Else throws validation_error.
- */
+/** Throws service_unavailable, and validation_error: the session has no such event. */
 async function placeAfter(
-  { log, stores }: FacadeDeps,
-  session: Asked,
+  { log }: FacadeDeps,
+  session: Asked & { readonly signal: AbortSignal },
   eventId: string | undefined,
 ): Promise<FeedPlace | undefined> {
   if (eventId === undefined) return undefined;
-  const place = await log.resumeSession(session, eventId);
-  if (place !== undefined) return place === 'first' ? undefined : place;
-  if (await stores.retention.hasExpired(session.tenant, session.sessionId)) return undefined;
-  throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
+  const place = await log.resumeSession({ ...session, eventId });
+  if (place === undefined)
+    throw invalid('Last-Event-ID', 'is not the eventId of an event of this session');
+  return place === 'first' ? undefined : place;
 }
 
 /** Undefined: the run expired since its row was read. */
