@@ -130,8 +130,6 @@ export interface SubjectStore {
     request: { readonly asked: AskedErasure; readonly cancelsOpen: boolean },
   ): Promise<BegunErasure>;
   erasure(tenant: string, erasureId: string): Promise<ErasureRow | undefined>;
-  /** How long ago it was asked for, in ms, by the clock that all processes share. */
-  askedAgoMs(erasure: Pick<ErasureRow, 'erasureId'>): Promise<number>;
   erasures(tenant: string, limit: number): Promise<readonly ErasureRow[]>;
   /** Of all tenants, the oldest first, behind the one that is named. */
   unfinished(page: {

@@ -15,12 +15,15 @@ import { keepLog, unreadEnd } from '../log/erased.ts';
 import type { Fresh, Log } from '../log/log.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
+import { UnreadRuns, type UnreadRound } from './unread-runs.ts';
 
 export type EraseDeps = Pick<RunsDeps, 'engine' | 'redactor' | 'logger'> & {
   readonly log: RunsDeps['log'] & Pick<Log, 'rebuild'>;
   readonly stores: RunsDeps['stores'] & Pick<Stores, 'subjects' | 'content' | 'ping'>;
   /** For tests; UNREAD_MS when absent. */
   readonly unreadMs?: number;
+  /** For who goes on in rounds of its own; absent: those of one call count. */
+  readonly unread?: UnreadRuns;
 };
 
 /** Open runs that are looked at in one round, and how long in ms a round rests before the next. */
@@ -39,7 +42,9 @@ const ENDED_BY_ERASURE = 'The data of its subject is erased.';
 const UNREAD = 'history_undecodable';
 /** Its row is not there, or its head is not and cannot be made again. */
 const LOST = 'run_not_found';
-/** Whoever can read such a run has so long, in ms, from the request on, to end it in order. */
+/** Temporal, which answers, has nothing of it. */
+const FORGOTTEN = 'history_missing';
+/** Whoever can read such a run has so long, in ms, from the first round on in which it is not read here, to end it in order. */
 const UNREAD_MS = 60_000;
 
 export interface EraseRequest {
@@ -156,10 +161,14 @@ async function waiting(
 
 async function destroyed(...[deps, erasure, patience]: Parameters<Step>): ReturnType<Step> {
   const { subjects } = deps.stores;
+  const { unread = new UnreadRuns() } = deps;
   for (let failed: readonly string[] = []; ;) {
-    if (await subjects.destroy(erasure)) return undefined;
+    if (await subjects.destroy(erasure)) {
+      unread.forget(erasure.erasureId);
+      return undefined;
+    }
     if (patience.isOver()) return openRunsOf(deps, erasure, failed);
-    failed = await endOpen(deps, erasure, patience);
+    failed = await endOpen({ ...deps, unread }, erasure, patience);
     await patience.rest(ROUND_REST_MS);
   }
 }
@@ -180,26 +189,30 @@ async function openRunsOf(
 
 /** All of them in each round: some may not end for long. Of those that could not be asked, why. */
 async function endOpen(
-  deps: EraseDeps,
+  deps: EraseDeps & { readonly unread: UnreadRuns },
   erasure: ErasureRow,
   patience: Patience,
 ): Promise<readonly string[]> {
   const failed: string[] = [];
+  const round = deps.unread.round(erasure.erasureId);
+  let isWhole = false;
   for (let after = ''; !patience.isLate();) {
     const page = { after, limit: ROUND_RUNS };
     const open = await deps.stores.subjects.openRuns(erasure.keyId, page);
-    const why = await Promise.all(open.map((run) => endRun(deps, erasure, run)));
+    const why = await Promise.all(open.map((run) => endRun({ ...deps, round }, erasure, run)));
     failed.push(...why.filter((reason) => reason !== undefined));
     const last = open.at(-1);
-    if (!last || open.length < ROUND_RUNS) break;
+    isWhole = !last || open.length < ROUND_RUNS;
+    if (!last || isWhole) break;
     after = last.runId;
   }
+  round.end(isWhole);
   return failed;
 }
 
 /** What cannot be reached now is asked in the next round; why, in a sentence. */
 async function endRun(
-  deps: EraseDeps,
+  deps: EraseDeps & { readonly round: UnreadRound },
   erasure: ErasureRow,
   run: RunRef,
 ): Promise<string | undefined> {
@@ -222,15 +235,12 @@ async function endRun(
     if (!row && !read.head.closed) throw new HostError(LOST);
     return undefined;
   } catch (error) {
-    const { unreadMs = UNREAD_MS, stores } = deps;
+    const { unreadMs = UNREAD_MS, round } = deps;
     const code = codeOf(error);
     // A request that ends no run was taken because each had ended: what is lost since was not open.
     const mayEnd = code === LOST || (cancelsOpen && code === UNREAD);
-    const end = async (): Promise<unknown> => {
-      const isLate = mayEnd && (await stores.subjects.askedAgoMs(erasure)) >= unreadMs;
-      return isLate ? endUnread(deps, run) : error;
-    };
-    const reason = await end().catch((thrown: unknown) => thrown);
+    const isLate = mayEnd && round.isLate(run.runId, unreadMs);
+    const reason = isLate ? await endUnread(deps, run).catch((thrown: unknown) => thrown) : error;
     if (reason === undefined) return undefined;
     deps.logger.info('a run of an erasure is not ended yet', {
       runId: run.runId,
@@ -274,7 +284,7 @@ async function endUnread(deps: EraseDeps, run: RunRef): Promise<void> {
     if (!isUnread(codeOf(error))) throw error;
   });
   if (found?.head.closed) return;
-  if (found && unreadBy(found) === undefined) {
+  if (found && unreadBy(found) === undefined && found.code !== FORGOTTEN) {
     // Without its row nobody knows a history that its head does not name.
     const hasHistory = found.head.temporalRunId !== '' || (await stores.runs.locate(run.runId));
     if (hasHistory) throw new HostError('service_unavailable');

@@ -3,6 +3,7 @@ import type { LeftErasure } from '../ports/subjects.ts';
 import { createRounds } from '../log/rounds.ts';
 import { HostError } from '../rules/errors.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
+import { UnreadRuns } from './unread-runs.ts';
 
 /** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps again. */
 const ROUND_MS = 5_000;
@@ -20,8 +21,9 @@ export type ErasureKeeperDeps = EraseDeps & {
   readonly roundMs?: number;
 };
 
-export function createErasureKeeper(deps: ErasureKeeperDeps): ErasureKeeper {
-  const { roundMs = ROUND_MS } = deps;
+export function createErasureKeeper(given: ErasureKeeperDeps): ErasureKeeper {
+  const { roundMs = ROUND_MS } = given;
+  const deps = { ...given, unread: new UnreadRuns() };
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isBusy = false;

@@ -54,12 +54,18 @@ export const OF_ERASURE: readonly Row[] = [
   ],
   [
     115,
-    [
-      'src/runs/erase.ts',
-      '(await stores.subjects.askedAgoMs(erasure)) >= unreadMs',
-      'Date.now() - erasure.askedAtMs >= unreadMs',
-    ],
-    ['test/runs/erasure-keeper.test.ts', 'by the clock that all processes share'],
+    ['src/runs/unread-runs.ts', 'return deadline.isOver();', 'return true;'],
+    ['test/runs/erasure-keeper.test.ts', 'whatever the clocks say'],
+  ],
+  [
+    115,
+    ['src/runs/erasure-keeper.ts', '{ ...given, unread: new UnreadRuns() }', 'given'],
+    ['test/runs/erasure-keeper.test.ts', 'whatever the clocks say'],
+  ],
+  [
+    97,
+    ['src/runs/erase.ts', ' && found.code !== FORGOTTEN', ''],
+    [OF_LOST_ROWS, 'and its history, that had not ended'],
   ],
   [
     115,

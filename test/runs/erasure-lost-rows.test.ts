@@ -211,6 +211,53 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     expect(await shownLog(run)).toEqual(['said']);
   });
 
+  it('ends a run with a damaged row of which Temporal knows nothing', async () => {
+    await begunRun('damaged', { ends: true });
+    const run = await begunRun('damaged');
+    const erasure = await begin('damaged');
+    await db.query("UPDATE runs SET input = '{' WHERE run_id = $1", [run.runId]);
+    await expectKept(erasure, run, 2);
+    expect(await shownLog(run)).toEqual(['said', 'run.failed']);
+  });
+
+  it('waits for a whole run of which Temporal knows nothing, by its name', async () => {
+    const run = await begunRun('forgotten');
+    const send = () => Promise.reject(new HostError('service_unavailable'));
+    const engine = { ...depsOf({}).engine, send };
+    const { state, waitsFor } = await advance(await begin('forgotten'), { engine });
+    expect([state, waitsFor?.kind]).toEqual(['closing', 'open-runs']);
+    expect(waitsFor?.reason).toContain(`${run.runId} cannot be ended now (service_unavailable)`);
+    expect(await shownLog(run)).toEqual(['said']);
+  });
+
+  // [I115]
+  it('one failed read ends no run that may end in order, however long ago the erasure was asked for', async () => {
+    const run = await begunRun('once');
+    history.add(`${run.runId}-t1`, new HistoryBuilder());
+    const erasure = await begin('once');
+    await db.query('UPDATE subject_erasures SET asked_at_ms = 1 WHERE erasure_id = $1', [
+      erasure.erasureId,
+    ]);
+    let reads = 0;
+    const fresh: typeof log.fresh = async (of) => {
+      if (reads++ > 0) return log.fresh(of);
+      return { head: await headOf(stores, of.runId), stale: true };
+    };
+    const terminatedWhile: (string | undefined)[] = [];
+    const terminate = async (): Promise<void> => {
+      terminatedWhile.push((await stores.subjects.erasure(TENANT, erasure.erasureId))?.state);
+    };
+    const send: RunEngine['send'] = async (runId, _updateId, { bodyDigest }) => {
+      if (reads > 0) end(runId);
+      return { bodyDigest, status: 'cancelling' };
+    };
+    const engine = { ...depsOf({}).engine, send, terminate };
+    const given = { engine, log: { ...log, fresh }, unreadMs: 3_600_000 };
+    await receiptOf(erasure, given);
+    expect(terminatedWhile).toEqual(['destroyed']);
+    expect(reads).toBeGreaterThan(1);
+  });
+
   it('that was to end no run waits for none whose head was lost since', async () => {
     const run = await begunRun('ended', { ends: true });
     await begunRun('ended', { ends: true });
@@ -228,20 +275,21 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     await expectKept(erasure, run, 2);
   });
 
-  it.each([
+  it.each<[string, boolean, boolean, string[], string[], boolean?]>([
     ['that had ended', true, true, ['runs'], ['said', 'run.completed']],
     ['that had not ended', false, true, ['runs'], ['said', 'run.failed']],
+    ['and its history, that had not ended', false, true, ['runs'], ['said', 'run.failed'], true],
     ['whose start was half done', false, false, ['runs'], ['run.failed']],
     ['nor its head', false, true, ['runs', 'run_heads'], ['said']],
   ])('names the run without its row %s, and says that its log is not kept', async (...given) => {
-    const [what, ends, starts, tables, keys] = given;
+    const [what, ends, starts, tables, keys, isForgotten = false] = given;
     const subject = `rowless ${what}`;
     await begunRun(subject, { ends: true });
     const run = starts ? await begunRun(subject, { ends }) : await acceptedRun(subject);
     const erasure = await begin(subject);
     await lose(run, ...tables);
     // Temporal says nothing of an end before it is asked for one.
-    history.add(`${run.runId}-t1`, new HistoryBuilder());
+    if (!isForgotten) history.add(`${run.runId}-t1`, new HistoryBuilder());
     const { logs, runs } = await receiptOf(erasure);
     expect(logs).toMatchObject({ runs: 2, events: 2 + keys.length, notKept: 1 });
     expect(runs.filter(({ isKept }) => isKept === false)).toMatchObject([{ runId: run.runId }]);

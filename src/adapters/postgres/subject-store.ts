@@ -191,10 +191,7 @@ async function aliveKey({ db, ring }: Parts, tenant: string, subject: string): P
 
 function requests(
   parts: Parts,
-): Pick<
-  SubjectStore,
-  'beginErasure' | 'erasure' | 'askedAgoMs' | 'erasures' | 'unfinished' | 'openRuns'
-> {
+): Pick<SubjectStore, 'beginErasure' | 'erasure' | 'erasures' | 'unfinished' | 'openRuns'> {
   const { db } = parts;
   return {
     async beginErasure(tenant, subject, request) {
@@ -207,13 +204,6 @@ function requests(
         [tenant, erasureId],
       );
       return record && erasureOf(record);
-    },
-    async askedAgoMs({ erasureId }) {
-      const [asked] = await db.query<{ ago_ms: number }>(
-        'SELECT openwop_now_ms() - asked_at_ms AS ago_ms FROM subject_erasures WHERE erasure_id = $1',
-        [erasureId],
-      );
-      return asked?.ago_ms ?? 0;
     },
     async erasures(tenant, limit) {
       const records = await db.query<ErasureRecord>(

@@ -1,0 +1,42 @@
+// Since when this process cannot read open runs of an erasure (architecture §10.1): one failed read ends no run that may end
+// in order, so the time counts from the first of the rounds, one after the other, in which it could not be read.
+import { Recent } from '../system/recent.ts';
+import { Deadline } from '../system/time.ts';
+
+/** Erasures whose runs are remembered. */
+const MAX_ERASURES = 1_000;
+/** Runs that are remembered of one; others have their turn once these have ended. */
+const MAX_RUNS = 1_000;
+
+export interface UnreadRound {
+  /** The run cannot be read in this round. True: nor could it in any round for so long. */
+  isLate(runId: string, unreadMs: number): boolean;
+  /** `isWhole`: each open run was looked at. Those that were read are forgotten. */
+  end(isWhole: boolean): void;
+}
+
+export class UnreadRuns {
+  readonly #erasures = new Recent<string, ReadonlyMap<string, Deadline>>(MAX_ERASURES);
+
+  round(erasureId: string): UnreadRound {
+    const before = this.#erasures.get(erasureId) ?? new Map<string, Deadline>();
+    const now = new Map<string, Deadline>();
+    return {
+      isLate(runId, unreadMs) {
+        const deadline = before.get(runId) ?? new Deadline(unreadMs);
+        if (now.size < MAX_RUNS) now.set(runId, deadline);
+        return deadline.isOver();
+      },
+      end: (isWhole) => {
+        const left = isWhole ? now : new Map([...before, ...now]);
+        if (left.size > 0) this.#erasures.set(erasureId, left);
+        else this.#erasures.delete(erasureId);
+      },
+    };
+  }
+
+  /** None of its runs is open any more. */
+  forget(erasureId: string): void {
+    this.#erasures.delete(erasureId);
+  }
+}
