@@ -97,6 +97,11 @@ export const OF_ERASURE: readonly Row[] = [
   ],
   [
     97,
+    [LOGS, 'WHERE r.subject_key = ${key} AND', 'WHERE false AND'],
+    [OF_LOST_ROWS, 'finds a run'],
+  ],
+  [
+    97,
     [LOGS, 'await tx.query(PUT_LOST_HEAD, [runId, tenant]);', ''],
     [OF_LOST_ROWS, 'of a run without its head'],
   ],

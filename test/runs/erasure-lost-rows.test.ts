@@ -302,6 +302,28 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     ]);
   });
 
+  it.each([
+    ['that had ended', true, ['said', 'run.completed']],
+    ['that had not ended', false, ['said', 'run.failed']],
+  ])(
+    'finds a run %s by its own row, where it is not in the list of its subject',
+    async (...given) => {
+      const [what, ends, keys] = given;
+      const subject = `unlisted ${what}`;
+      await begunRun(subject, { ends: true });
+      const run = await begunRun(subject, { ends });
+      history.add(`${run.runId}-t1`, new HistoryBuilder());
+      await lose(run, 'subject_runs');
+      const erasure = await begin(subject);
+      // Of this one nobody reads its history either.
+      await db.query('UPDATE run_heads SET translate_state = \'{"a":1}\' WHERE run_id = $1', [
+        run.runId,
+      ]);
+      await expectKept(erasure, run, 2);
+      expect(await shownLog(run)).toEqual(keys);
+    },
+  );
+
   async function acceptedRun(subject: string): Promise<RunRef> {
     const subjectKey = (await stores.subjects.keyFor(TENANT, { subject })) ?? '';
     const run = newRun({ subjectKey });

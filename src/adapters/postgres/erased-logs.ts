@@ -74,6 +74,13 @@ function recordOf(runId: string, row: StoredRow): EventRecord {
   };
 }
 
+/** Runs of a key behind a run id: also those that their own row alone names. */
+export function runsOfKey(key: string, after: string): string {
+  return `SELECT tenant_id, run_id FROM subject_runs WHERE key_id = ${key} AND run_id > ${after}
+    UNION ALL SELECT r.tenant_id, r.run_id FROM runs r WHERE r.subject_key = ${key} AND r.run_id > ${after}
+      AND NOT EXISTS (SELECT FROM subject_runs o WHERE o.run_id = r.run_id AND o.key_id = ${key})`;
+}
+
 const KEPT_HEAD = `${HEAD_COLUMNS}, workflow_id, created_at_ms, summary`;
 
 export function erasedLogs(
@@ -92,8 +99,8 @@ export function erasedLogs(
   return {
     async runsToDigest(keyId, { after, limit }) {
       const rows = await db.query<{ tenant_id: string; run_id: string }>(
-        `SELECT s.tenant_id, s.run_id FROM subject_runs s
-         WHERE s.key_id = $1 AND s.run_id > $3 AND NOT EXISTS (
+        `SELECT s.tenant_id, s.run_id FROM (${runsOfKey('$1', '$3')}) s
+         WHERE NOT EXISTS (
            SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id
              AND ${isWhole('e', '(SELECT erasure_id FROM subject_erasures WHERE key_id = $1)')})
          ORDER BY s.run_id LIMIT $2`,
@@ -104,7 +111,9 @@ export function erasedLogs(
     async noteErased({ tenant, runId }, { erasureId, events, root, pages }) {
       await db.query(
         `INSERT INTO erased_runs (run_id, tenant_id, erasure_id, events, root, pages)
-         SELECT run_id, tenant_id, $3, $4::bigint, $5, $6 FROM subject_runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE
+         SELECT $1, $2, $3, $4::bigint, $5, $6
+         WHERE EXISTS (SELECT FROM subject_runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE)
+           OR EXISTS (SELECT FROM runs WHERE run_id = $1 AND tenant_id = $2 FOR KEY SHARE)
          ON CONFLICT (run_id) DO UPDATE SET
            erasure_id = excluded.erasure_id, events = excluded.events, root = excluded.root, pages = excluded.pages
          WHERE NOT ${isWhole('erased_runs', 'excluded.erasure_id')}`,

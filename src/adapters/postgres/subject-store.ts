@@ -21,7 +21,7 @@ import { Recent } from '../../system/recent.ts';
 import { keyedDigest, newSecret } from '../../system/sealing.ts';
 import { Deadline } from '../../system/time.ts';
 import { eachByItself, type Db, type Transaction } from './db.ts';
-import { erasedLogs } from './erased-logs.ts';
+import { erasedLogs, runsOfKey } from './erased-logs.ts';
 import { hostSecrets } from './host-secrets.ts';
 import { createKeyTable, XIDS_SO_FAR } from './key-table.ts';
 import { refOf } from './run-ref.ts';
@@ -100,9 +100,9 @@ function newId(prefix: string): string {
 }
 
 /** Runs of key $1 behind a run id ($2) whose log has not ended. A run with neither row nor head has none that could be ended. */
-const OPEN_RUNS = `SELECT s.tenant_id, s.run_id FROM subject_runs s
+const OPEN_RUNS = `SELECT s.tenant_id, s.run_id FROM (${runsOfKey('$1', '$2')}) s
   LEFT JOIN run_heads h ON h.run_id = s.run_id
-  WHERE s.key_id = $1 AND s.run_id > $2 AND h.closed IS NOT TRUE
+  WHERE h.closed IS NOT TRUE
     AND (h.run_id IS NOT NULL OR EXISTS (SELECT FROM runs r WHERE r.run_id = s.run_id)) ORDER BY s.run_id`;
 
 interface Parts {

@@ -34,6 +34,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_newest ON runs (tenant_id, created_at_ms DESC, run_id DESC);
 CREATE INDEX runs_newest_of_workflow ON runs (tenant_id, workflow_id, created_at_ms DESC, run_id DESC);
 CREATE INDEX runs_unstarted ON runs (created_at_ms) WHERE temporal_run_id IS NULL;
+CREATE INDEX runs_of_subject ON runs (subject_key, run_id) WHERE subject_key IS NOT NULL;
 
 -- The log's heads: the lock of every append. Rebuilt from history; workflow_id and created_at_ms are copies for lists.
 CREATE TABLE run_heads (
