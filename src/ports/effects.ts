@@ -144,7 +144,7 @@ export interface ClaimOptions {
 export interface EffectLedger {
   /**
    * Notes them as if the fork had performed them itself. What the ledger knows already stands; what it knows only by a word of
-   * this kind is the fork's own from then on. Nothing of a run that is not there.
+   * this kind from a run above the fork is the fork's own from then on. Nothing of a run that is not there.
    */
   inherit(effects: readonly FormerEffect[]): Promise<void>;
   /** Atomic claim, or the state that stands in its way. Throws HostError run_not_found. */

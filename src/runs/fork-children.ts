@@ -18,7 +18,7 @@ import { startNew, startRun } from './start.ts';
 
 /**
  * Notes what a fork of a run below has of its source's effects: that source's `rows` which it goes by. `keeper`: the run that they
- * are noted with, which is there: the fork itself, or the one above it while it is not accepted.
+ * are noted with, which is there: the fork itself, or the branch above it while it is not accepted.
  */
 export type NoteEffects = (
   fork: NewRun,
@@ -51,40 +51,40 @@ export async function forkChildren(
   parent: RunRow,
   forked: Forked,
 ): Promise<void> {
-  const { recording, signal } = forked;
+  const { recording, signal, effects } = forked;
   const { fork } = parent.input;
   if (!fork) throw new HostError('internal_error', { reason: 'The run is no fork.' });
-  const { stores } = deps;
-  const source = stores.runs.ref(parent.tenant, fork.sourceRunId);
+  const source = deps.stores.runs.ref(parent.tenant, fork.sourceRunId);
+  const at = { deps, signal };
   const leaving = leavingOf(fork, recording);
-  const planned: Planned[] = [];
-  const lacking = new Set(leaving.dispatched);
-  for await (const child of childrenOf(deps, source)) {
-    signal?.throwIfAborted();
-    for (const name of namesOf(leaving, child)) lacking.delete(name);
-    const run = await childFork(deps, { parent, leaving }, child);
-    if (run) planned.push({ source: child, run });
-  }
+  const { planned, lacking } = await planOf(at, { source, parent, leaving });
   // One that was open where a branch by recorded tools leaves is asked for in the records behind.
   const isHeld = (name: string) => hasRecordedTools(fork) && !leaving.ended.has(name);
-  const childRunId = [...lacking].find((name) => !isHeld(name));
+  const childRunId = lacking.find((name) => !isHeld(name));
   if (childRunId !== undefined)
     throw new HostError('replay_source_missing', {
       ...{ childRunId, reason: 'A child run of the source is not there any more.' },
     });
-  // What cannot be read has been told of by now: no part of the family is made without the others.
+  // Who is in the place of a grandchild may begin before that one's fork is made: the branch notes the effects of all.
+  const isFirst = fork.mode === 'branch' && !fork.isBelowBranch;
+  const noted = effects && isFirst ? await withAllBelow({ ...at, effects }, planned) : [];
+  // What cannot be read has been reported by now: no part of the family is made without the others.
   for (const { source: child, run } of planned) {
     signal?.throwIfAborted();
     await hold(deps, child, run);
   }
+  const note = async ({ source: child, run }: Planned, keeper: NewRun): Promise<void> => {
+    signal?.throwIfAborted();
+    await effects?.note(run, ownRows(deps, child, run), keeper);
+  };
+  // Before any is accepted: what is accepted may be started by the reaper.
+  for (const one of noted) await note(one, parent);
   const starts: (() => Promise<unknown>)[] = [];
   for (const one of planned) {
     signal?.throwIfAborted();
     const { run, start } = await accepted(deps, one.run);
     starts.push(start);
-    const isWhole = !fork.isBelowBranch;
-    if (run.input.fork?.isBelowBranch)
-      await noteEffects(deps, forked, { ...one, run, keeper: run, isWhole });
+    if (run.input.fork?.isBelowBranch) await note({ ...one, run }, run);
   }
   for (const start of starts) {
     signal?.throwIfAborted();
@@ -94,36 +94,59 @@ export async function forkChildren(
 
 interface Planned {
   readonly source: RunRow;
+  /** As an earlier try accepted it, where one has. */
   readonly run: NewRun;
 }
 
-interface Noted extends Planned {
-  readonly keeper: NewRun;
-  /** With all below it. */
-  readonly isWhole: boolean;
+interface Planning {
+  readonly deps: ChildrenDeps;
+  readonly signal: AbortSignal | undefined;
 }
 
-/**
- * Whoever begins in the place of a run below does not wait until that one's fork is made: all of them are noted before the first
- * begins, by the branch itself. There are at most MAX_DESCENDANTS, as below each run, over MAX_CHILD_DEPTH generations.
- */
-async function noteEffects(deps: ChildrenDeps, forked: Forked, noted: Noted): Promise<void> {
-  const { effects, signal } = forked;
-  const { source, run, keeper, isWhole } = noted;
-  if (!effects) return;
-  signal?.throwIfAborted();
-  await effects.note(run, ownRows(deps, source, run), keeper);
-  const { fork } = run.input;
-  if (!fork?.hasChildren || !isWhole) return;
-  const recording =
-    fork.mode === 'replay'
-      ? { entries: await rowsOf(deps, source, fork.length), batches: [] }
-      : await effects.recordingOf(run);
-  const leaving = leavingOf(fork, recording);
+interface Family {
+  readonly source: RunRef;
+  /** The fork of `source`. */
+  readonly parent: NewRun;
+  readonly leaving: Leaving;
+}
+
+/** `lacking`: names of children that the record has, and that are not there. */
+async function planOf(
+  { deps, signal }: Planning,
+  { source, parent, leaving }: Family,
+): Promise<{ readonly planned: readonly Planned[]; readonly lacking: readonly string[] }> {
+  const planned: Planned[] = [];
+  const lacking = new Set(leaving.dispatched);
   for await (const child of childrenOf(deps, source)) {
-    const below = await childFork(deps, { parent: run, leaving }, child);
-    if (below) await noteEffects(deps, forked, { ...noted, source: child, run: below });
+    signal?.throwIfAborted();
+    for (const name of namesOf(leaving, child)) lacking.delete(name);
+    const run = await childFork(deps, { parent, leaving }, child);
+    if (!run) continue;
+    const known = await deps.stores.runs.find(run.tenant, run.runId);
+    planned.push({ source: child, run: known ?? run });
   }
+  return { planned, lacking: [...lacking] };
+}
+
+/** There are at most MAX_DESCENDANTS, as below each run, over MAX_CHILD_DEPTH generations. */
+async function withAllBelow(
+  at: Planning & { readonly effects: EffectsBelow },
+  planned: readonly Planned[],
+): Promise<readonly Planned[]> {
+  const all = [...planned];
+  // It grows meanwhile: each generation follows the one above it.
+  for (const { source, run } of all) {
+    at.signal?.throwIfAborted();
+    const { fork } = run.input;
+    if (!fork?.hasChildren) continue;
+    const recording =
+      fork.mode === 'replay'
+        ? { entries: await rowsOf(at.deps, source, fork.length), batches: [] }
+        : await at.effects.recordingOf(run);
+    const below = { source, parent: run, leaving: leavingOf(fork, recording) };
+    all.push(...(await planOf(at, below)).planned);
+  }
+  return all;
 }
 
 /** Of the source's log, what the fork has of it. */

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EffectClaim, EffectIdentity, ShownCall } from '../../src/ports/effects.ts';
 import { INHERITED_EPOCH } from '../../src/rules/run-input.ts';
-import { identityOf, newId, refTo, startedRun, type GivenStores } from './given.ts';
+import { identityOf, newId, newRun, refTo, startedRun, type GivenStores } from './given.ts';
 
 const LEASE_MS = 60_000;
 const OTHER = { idempotent: false, leaseMs: LEASE_MS };
@@ -23,6 +23,12 @@ function effectOf(claim: EffectClaim): string {
 
 export function lostClaimsContract(stores: GivenStores): void {
   const ledger = (): ReturnType<GivenStores>['effects'] => stores().effects;
+  const childOf = async (parentRunId: string): Promise<string> => {
+    const run = newRun();
+    const header = { ...run.input.header, parentRunId };
+    await stores().families.acceptChild({ ...run, input: { ...run.input, header } }, 100);
+    return run.runId;
+  };
 
   describe('EffectLedger', () => {
     // [I99]
@@ -41,12 +47,22 @@ export function lostClaimsContract(stores: GivenStores): void {
 
     // [I91]
     it('architecture §6 inherited with a run above, and then by its own run: one row, of that run', async () => {
-      const above = identityOf(await startedRun(stores()), { series: newId('series') });
-      const own = { ...above, runId: await startedRun(stores()) };
+      const branch = await startedRun(stores());
+      const child = await childOf(branch);
+      const below = { series: newId('series'), rootRunId: branch };
+      const above = identityOf(branch, below);
+      const own = { ...above, runId: await childOf(child) };
       const former = { attempt: 0, state: 'in-doubt' } as const;
       for (const identity of [above, own, own]) await ledger().inherit([{ ...former, identity }]);
       expect(await ledger().ofRun(refTo(above.runId))).toEqual([]);
       expect(await ledger().ofRun(refTo(own.runId))).toMatchObject([former]);
+      // Neither the branch that is tried again, nor one beside it, or of another parent, takes it.
+      const cousin = { ...above, runId: await childOf(await childOf(branch)) };
+      const others = [above, { ...above, runId: child }, { ...above, runId: await childOf(child) }];
+      for (const identity of [...others, cousin]) {
+        await ledger().inherit([{ ...former, identity }]);
+        expect(await ledger().ofRun(refTo(own.runId))).toMatchObject([former]);
+      }
       // What was claimed since is whose claim it is.
       const force = { epoch: INHERITED_EPOCH };
       await ledger().claim(own, 0, { ...OTHER, force });

@@ -78,18 +78,25 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    ['src/runs/fork-children.ts', 'const isWhole = !fork.isBelowBranch;', 'const isWhole = false;'],
-    ['test/runs/fork-children.test.ts', 'has what runs below it performed noted'],
+    ['src/runs/fork-children.ts', 'for (const one of noted) await note(one, parent);', ''],
+    ['test/runs/fork-children.test.ts', 'has what all generations below performed noted'],
   ],
   [
     91,
-    [
-      'src/adapters/postgres/effect-ledger.ts',
-      "'UPDATE effects SET run_id = $2 WHERE effect_id = $1 AND epoch = $3'",
-      "'UPDATE effects SET run_id = $2 WHERE effect_id = $1 AND epoch < $3'",
-    ],
-    ['test/adapters/postgres-stores.test.ts', 'one row, of that run'],
+    ['src/runs/fork-children.ts', 'all.push(...(await planOf(at, below)).planned);', ''],
+    ['test/runs/fork-children.test.ts', 'where what is below it cannot be read'],
   ],
+  ...['epoch < $3 AND run_id IN (SELECT parent_run_id FROM above)', 'epoch = $3'].map(
+    (mutated): Row => [
+      91,
+      [
+        'src/adapters/postgres/effect-ledger.ts',
+        'epoch = $3 AND run_id IN (SELECT parent_run_id FROM above)',
+        mutated,
+      ],
+      ['test/adapters/postgres-stores.test.ts', 'one row, of that run'],
+    ],
+  ),
   [
     91,
     ['activities/recording.ts', 'inheritAll(ports,', 'void (ports,'],

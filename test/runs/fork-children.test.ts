@@ -10,12 +10,14 @@ import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { ChildrenDeps } from '../../src/runs/deps.ts';
 import { createChildren } from '../../src/runs/children.ts';
+import type { EffectsBelow, NoteEffects } from '../../src/runs/fork-children.ts';
 import { appendRows, newRun } from '../contract/given.ts';
 import { end } from '../contract/retention.ts';
 import { openAnyStores, silentLogger } from '../support/log-parts.ts';
 
 const CALL = 'call-1';
 const STARTED_BY = 'node.started|n/1/0/node';
+const AN_HOUR_MS = 3_600_000;
 const NOW = { keptMs: 0, restMs: 0 };
 const RECORDING: Recording = {
   entries: [{ key: STARTED_BY, type: 'node.started', payload: '{}', timestampMs: 1 }],
@@ -50,6 +52,13 @@ async function familyOf(child: Partial<RunInput> = {}) {
   return { source, child: await openRun({ ...child, header: below(source, 'here') }) };
 }
 
+/** With a child of that child, which both go on. */
+async function generations() {
+  const { source, child } = await familyOf();
+  await appendRows(stores, child.runId, [STARTED_BY]);
+  return { source, child, grandchild: await openRun({ header: below(child, 'there') }) };
+}
+
 function below({ runId }: RunRef, place: string): RunInput['header'] {
   return {
     ...{ sessionId: runId, correlationId: runId, parentRunId: runId },
@@ -71,14 +80,19 @@ async function forked({ runId }: RunRef, mode: ForkOf['mode']): Promise<RunRef> 
   return fork;
 }
 
-function children(more: object = {}) {
+/** `started`: whom the forks start. */
+function children(more: object = {}, started: string[] = []) {
   const log = {
     head: (run: RunRef) => stores.log.head(run),
     fresh: async (run: RunRef) => ({ head: await stores.log.head(run), stale: false }),
     rows: (run: RunRef, query: object) => readRows(stores.log, run, query),
     ...more,
   };
-  const engine = { start: async ({ runId }: RunInput) => ({ temporalRunId: `t-${runId}` }) };
+  const start = async ({ runId }: RunInput) => {
+    started.push(runId);
+    return { temporalRunId: `t-${runId}` };
+  };
+  const engine = { start };
   return createChildren({ stores, log, engine, logger: silentLogger } as unknown as ChildrenDeps);
 }
 
@@ -104,53 +118,112 @@ describe('a child of a fork', () => {
       const { source, child } = await familyOf();
       for (const run of [child, source]) await end(stores, run);
       const fork = await forked(source, mode);
-      const noted: { keys: string[]; temporalRunId: string | undefined }[] = [];
+      const own = childRunIdOf(fork.runId, CALL, 0);
+      const noted: object[] = [];
       await children().fork(fork, RECORDING, {
         effects: {
           recordingOf: () => Promise.reject(new Error('it has none below')),
-          note: async ({ tenant, runId }, rows) => {
-            const row = await stores.runs.find(tenant, runId);
-            noted.push({ keys: await keysOf(rows), temporalRunId: row?.temporalRunId });
+          note: async ({ tenant, runId }, rows, keeper) => {
+            const { temporalRunId } = (await stores.runs.find(tenant, runId)) ?? {};
+            noted.push({ keys: await keysOf(rows), keeper: keeper.runId, temporalRunId });
           },
         },
       });
-      expect(noted).toEqual(expected ? [{ keys: expected, temporalRunId: undefined }] : []);
+      const rest = { keys: expected, temporalRunId: undefined };
+      // With the branch while it is not accepted, and then as its own.
+      const keepers = expected ? [fork.runId, own] : [];
+      expect(noted).toEqual(keepers.map((keeper) => ({ keeper, ...rest })));
     },
   );
 
   // [I91]
   it.each(['ended', 'open'] as const)(
-    'has what runs below it performed noted before any of the family begins (%s)',
+    'has what all generations below performed noted before any of the family is accepted (%s)',
     async (kind) => {
-      const { source, child } = await familyOf();
-      await appendRows(stores, child.runId, [STARTED_BY]);
-      const grandchild = await openRun({ header: below(child, 'there') });
+      const { source, child, grandchild } = await generations();
       if (kind === 'ended') for (const run of [grandchild, child, source]) await end(stores, run);
       const fork = await forked(source, 'branch');
       const own = childRunIdOf(fork.runId, CALL, 0);
       const noted: object[] = [];
-      await children().fork(fork, RECORDING, {
+      const started: string[] = [];
+      await children({}, started).fork(fork, RECORDING, {
         effects: {
           recordingOf: async ({ runId }) => {
             expect([kind, runId]).toEqual(['open', own]);
             return RECORDING;
           },
           note: async ({ runId, input }, rows, keeper) => {
-            const { temporalRunId } = (await stores.runs.find(fork.tenant, own)) ?? {};
+            // The reaper starts what it finds accepted.
+            for (const left of await stores.runs.unstarted(-AN_HOUR_MS, 1_000))
+              if (left.runId === own) started.push('by the reaper');
             const { series } = input.header;
             const keys = (await keysOf(rows)).length > 0;
-            noted.push({ runId, series, keeper: keeper.runId, keys, temporalRunId });
+            noted.push({ runId, series, keeper: keeper.runId, keys, started: [...started] });
           },
         },
       });
       const series = childSeriesOf(fork.runId, 'here');
-      const rest = { keeper: own, keys: true, temporalRunId: undefined };
+      const first = { runId: own, series, keys: true };
+      const second = { runId: childRunIdOf(own, CALL, 0), series: childSeriesOf(series, 'there') };
+      const before = { keeper: fork.runId, started: [] };
       expect(noted).toEqual([
-        { runId: own, series, ...rest },
-        { runId: childRunIdOf(own, CALL, 0), series: childSeriesOf(series, 'there'), ...rest },
+        { ...first, ...before },
+        { ...second, keys: true, ...before },
+        // By then all are noted.
+        { ...first, keeper: own, started: ['by the reaper'] },
       ]);
+      expect(started).toEqual(['by the reaper', own]);
     },
   );
+
+  // [I91]
+  it('leaves to the fork of a run below, when it is tried again, what that one has noted as its own', async () => {
+    const { source } = await generations();
+    const fork = await forked(source, 'branch');
+    const effects: EffectsBelow = {
+      recordingOf: async () => RECORDING,
+      note: async ({ input: { header } }, _rows, { tenant, runId }) => {
+        const place = {
+          tenant,
+          runId,
+          rootRunId: header.correlationId,
+          series: header.series ?? '',
+        };
+        const call = { nodeId: 'n', visit: 1, toolId: 't', argsHash: 'h', occurrence: 0 };
+        await stores.effects.inherit([
+          { identity: { ...place, ...call }, attempt: 0, state: 'in-doubt' },
+        ]);
+      },
+    };
+    const forks = async (runId: string) => {
+      await children().fork(stores.runs.ref(fork.tenant, runId), RECORDING, { effects });
+      const own = childRunIdOf(fork.runId, CALL, 0);
+      const runs = [fork.runId, own, childRunIdOf(own, CALL, 0)];
+      const rows = runs.map((run) => stores.effects.ofRun(stores.runs.ref(fork.tenant, run)));
+      return (await Promise.all(rows)).map(({ length }) => length);
+    };
+    expect(await forks(fork.runId)).toEqual([1, 1, 0]);
+    expect(await forks(childRunIdOf(fork.runId, CALL, 0))).toEqual([0, 1, 1]);
+    expect(await forks(fork.runId)).toEqual([0, 1, 1]);
+  });
+
+  // [I91]
+  it('is not made, nor any beside it, where what is below it cannot be read', async () => {
+    const { source, grandchild } = await generations();
+    const fork = await forked(source, 'branch');
+    const rows = (run: RunRef, query: object) => {
+      if (run.runId === grandchild.runId) throw new HostError('history_undecodable');
+      return readRows(stores.log, run, query as never);
+    };
+    const noted: string[] = [];
+    const note: NoteEffects = async ({ runId }) => void noted.push(runId);
+    const effects = { recordingOf: async () => RECORDING, note };
+    await expect(children({ rows }).fork(fork, RECORDING, { effects })).rejects.toMatchObject({
+      code: 'history_undecodable',
+    });
+    const { runs } = await stores.families.children(fork, { limit: 1 });
+    expect([runs, noted]).toEqual([[], []]);
+  });
 
   // [I70]
   it('holds its source, and what that needs, also once the fork that it is a child of has ended', async () => {

@@ -183,11 +183,22 @@ async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
   if ((await stateOf(tx, former.identity)) === 'none') return;
   const inherited = { idempotent: false, isAsked: true, isForeign: true, epoch: INHERITED_EPOCH };
   if (await insert(tx, { ...former, ...inherited, leaseMs: 0 })) return;
-  // It was noted with a run above while this one was not there: it is this one's own.
-  await tx.query('UPDATE effects SET run_id = $2 WHERE effect_id = $1 AND epoch = $3', [
-    ...[effectIdOf(former.identity), former.identity.runId, INHERITED_EPOCH],
-  ]);
+  const { tenant, runId } = former.identity;
+  await tx.query(OWN_SQL, [effectIdOf(former.identity), runId, INHERITED_EPOCH, tenant]);
 }
+
+/**
+ * What was noted with a run above ($2's parent and those above that) while this one was not there is this one's own. What a run
+ * below, or one beside it, has is left to that: whoever notes it again, in whatever order, changes nothing.
+ */
+const OWN_SQL = `
+  WITH RECURSIVE above AS (
+    SELECT parent_run_id FROM session_runs WHERE tenant_id = $4 AND run_id = $2
+    UNION
+    SELECT s.parent_run_id FROM above JOIN session_runs s ON s.tenant_id = $4 AND s.run_id = above.parent_run_id
+  )
+  UPDATE effects SET run_id = $2
+  WHERE effect_id = $1 AND epoch = $3 AND run_id IN (SELECT parent_run_id FROM above)`;
 
 interface NewEffect {
   readonly identity: EffectIdentity;
