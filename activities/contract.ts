@@ -195,13 +195,15 @@ export interface CallToolInput {
     | { readonly kind: 'skip'; readonly reason?: string; readonly isRefusal?: true }
     /**
      * `epoch` of the doubt that was answered, earlier calls that were shown (HumanWord): the answer holds for one claim. `asked`:
-     * the reason that named those calls, where the question was asked by the source that a branch has left.
+     * the reason that named those calls, and `askedAbout` how many were shown, where the question was asked by the source that a
+     * branch has left.
      */
     | {
         readonly kind: 'perform';
         readonly epoch?: number;
         readonly shown?: readonly ShownCall[];
         readonly asked?: string;
+        readonly askedAbout?: number;
       }
     | { readonly kind: 'unreached' };
   /**

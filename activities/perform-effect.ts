@@ -99,22 +99,32 @@ export async function performEffect(effect: Effect): Promise<EffectResult> {
   // A human's "perform" holds for one claim: were it to hold for later ones, a crash after the effect would repeat it.
   const word = resolution?.kind === 'perform' ? resolution : undefined;
   const claimedAt = new Moment();
-  const claim = await claimByWord(effect, word);
-  return claim.kind === 'perform' ? perform(effect, claim, claimedAt) : follow(effect, claim);
+  const { claim, shown } = await claimByWord(effect, word);
+  return claim.kind === 'perform'
+    ? perform(effect, claim, claimedAt)
+    : follow(effect, claim, shown);
+}
+
+interface ByWord {
+  readonly claim: EffectClaim;
+  /** What the human was shown by whose word it is. */
+  readonly shown: readonly ShownCall[];
 }
 
 /**
  * A question that a branch has of its source named calls of that: what the branch has of them is what was shown, where it would
- * ask the same, and nothing else is known of them since.
+ * ask the same about as many, and nothing else is known of them since.
  */
-async function claimByWord(effect: Effect, word: PerformWord | undefined): Promise<EffectClaim> {
+async function claimByWord(effect: Effect, word: PerformWord | undefined): Promise<ByWord> {
   const claim = await claimEffect(effect, word);
-  if (claim.kind !== 'differs' || word?.asked === undefined) return claim;
+  const { asked, askedAbout, shown = [] } = word ?? {};
+  if (claim.kind !== 'differs' || asked === undefined) return { claim, shown };
   const { earlier } = claim;
   const isInherited = earlier.every(({ epoch }) => epoch === INHERITED_EPOCH);
-  const isSame = standingReason(claim, effect.input.context) === word.asked;
-  if (!isInherited || !isSame) return claim;
-  return claimEffect(effect, { ...word, shown: earlier });
+  const isSame = standingReason(claim, effect.input.context) === asked;
+  if (!isInherited || !isSame || earlier.length !== askedAbout) return { claim, shown };
+  const wider = shownWith(shown, earlier);
+  return { claim: await claimEffect(effect, { ...word, shown: wider }), shown: wider };
 }
 
 /** Nobody took the call in time. One that may have been sent before is no failure: it is asked about. */
@@ -238,7 +248,12 @@ const REFUSED_TOO_LATE =
 
 type Followed = EffectRecall | Exclude<EffectClaim, { kind: 'perform' }>;
 
-async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResult> {
+/** `shown`: to the human by whose word it was claimed. */
+async function follow(
+  effect: KnownEffect,
+  claim: Followed,
+  shown: readonly ShownCall[] = [],
+): Promise<EffectResult> {
   const { content } = effect.ports.stores;
   const { tenant } = effect.input.context;
   switch (claim.kind) {
@@ -263,7 +278,7 @@ async function follow(effect: KnownEffect, claim: Followed): Promise<EffectResul
         kind: 'in-doubt',
         effectId: claim.effectId,
         reason: standingReason(claim, effect.input.context),
-        shown: shownWith(effect.input, claim.earlier),
+        shown: shownWith(shown, claim.earlier),
       };
     case 'run-closed':
       refused.add(Context.current());

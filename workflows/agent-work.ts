@@ -50,8 +50,8 @@ export type ToolCall = {
     shown?: NonNullable<Extract<CallToolInput['resolution'], { kind: 'perform' }>['shown']>;
     refused?: true;
     rehearsed?: true;
-    /** It was asked before the run left its source, whose ledger knows the calls that it names by other ids. */
-    isOfSource?: true;
+    /** So many were shown before the run left its source, whose ledger knows the calls that it names by other ids. */
+    askedAbout?: number;
   };
   /** No worker with the tool's agent took it in time: the step that waited, until its progress is sealed. */
   unreached?: { waited?: string };

@@ -13,7 +13,9 @@ export function dropWords({ frames, interrupts }: RunState): void {
     for (const call of invocation?.calls ?? []) {
       if (call.resolution?.kind === 'perform') call.resolution = undefined;
       if (call.doubt?.epoch !== undefined) call.doubt.epoch = INHERITED_EPOCH;
-      if (call.doubt?.shown) Object.assign(call.doubt, { shown: undefined, isOfSource: true });
+      if (!call.doubt?.shown) continue;
+      const { length } = call.doubt.shown;
+      Object.assign(call.doubt, { shown: undefined, askedAbout: length });
     }
   }
   for (const open of Object.values(interrupts))

@@ -312,7 +312,7 @@ function inputOf(
 
 function resolutionOf(
   value: JsonValue,
-  { epoch, shown, isOfSource, reason }: Partial<NonNullable<ToolCall['doubt']>> = {},
+  { epoch, shown, askedAbout, reason }: Partial<NonNullable<ToolCall['doubt']>> = {},
 ): NonNullable<CallToolInput['resolution']> {
   const answer: JsonObject = isJsonObject(value) ? value : {};
   if (answer.action === 'edit-accept')
@@ -322,7 +322,7 @@ function resolutionOf(
     kind: 'perform',
     ...(epoch === undefined ? {} : { epoch }),
     ...(shown ? { shown } : {}),
-    ...(isOfSource && reason !== undefined ? { asked: reason } : {}),
+    ...(askedAbout !== undefined && reason !== undefined ? { asked: reason, askedAbout } : {}),
   };
 }
 

@@ -252,30 +252,81 @@ describe('architecture §5: of a later attempt of a branch', () => {
     );
   });
 
-  // [I91]
-  test('a word on what its source asked permits the call where the branch asks the same, and no other', async () => {
-    const rig = await rigOf();
-    await logWith(rig, { answer: { outcome: { paid: 1 }, status: 'ok' } });
+  describe('a question that its source asked', () => {
     const words = { order: 'A-2' };
-    const call = (kind: object, occurrence = 0) =>
+    const callOther = (rig: Rig, more: object = {}, occurrence = 0) =>
       callAgain(rig, {
         call: {
           ...{ callId: 'call-2', toolId: TOOL_ID, arguments: words, occurrence },
           argsHash: digestOf(canonicalJson(words)),
         },
-        ...kind,
+        ...more,
       });
-    const word = (asked: string) => ({ resolution: { kind: 'perform', asked } as const });
-    const { reason } = (await call({})) as { reason: string };
-    expect(await call(word('Something else.'))).toMatchObject({ kind: 'in-doubt', reason });
-    expect(performed).toBe(0);
-    expect(await call(word(reason))).toMatchObject(RETURNED);
-    expect(performed).toBe(1);
-    // What stands there now was made by the branch: no source has asked about that.
-    const attempt = { context: { ...rig.context, visit: 1, attempt: 2 } };
-    const again = { ...attempt, ...word(reason) };
-    expect(await call(again, 1)).toMatchObject({ kind: 'in-doubt', reason });
-    expect(performed).toBe(1);
+    const wordOn = (asked: string, askedAbout: number) => ({
+      resolution: { kind: 'perform', asked, askedAbout } as const,
+    });
+    const reasonOf = async (output: Promise<unknown>) =>
+      ((await output) as { reason: string }).reason;
+    const doubtAt = (rig: Rig, place: number) =>
+      logWith(rig, { place, says: { sideEffects: true } });
+
+    // [I91]
+    test('a word on what its source asked permits the call where the branch asks the same, and no other', async () => {
+      const rig = await rigOf();
+      await logWith(rig, { answer: { outcome: { paid: 1 }, status: 'ok' } });
+      const reason = await reasonOf(callOther(rig));
+      const other = wordOn('Something else.', 1);
+      expect(await callOther(rig, other)).toMatchObject({ kind: 'in-doubt', reason });
+      expect(performed).toBe(0);
+      expect(await callOther(rig, wordOn(reason, 1))).toMatchObject(RETURNED);
+      expect(performed).toBe(1);
+      // What stands there now was made by the branch: no source has asked about that.
+      const attempt = { context: { ...rig.context, visit: 1, attempt: 2 } };
+      const both = await reasonOf(callOther(rig, attempt, 1));
+      const again = { ...attempt, ...wordOn(both, 2) };
+      expect(await callOther(rig, again, 1)).toMatchObject({ kind: 'in-doubt', reason: both });
+      expect(performed).toBe(1);
+    });
+
+    // [I91]
+    test('a word on fewer calls, or on more, permits nothing', async () => {
+      const rig = await rigOf();
+      await doubtAt(rig, 0);
+      const alone = await reasonOf(callOther(rig));
+      expect(await callOther(rig, wordOn(alone, 2))).toMatchObject({ kind: 'in-doubt' });
+      await doubtAt(rig, 1);
+      expect(await callOther(rig, wordOn(alone, 1))).toMatchObject({ kind: 'in-doubt' });
+      expect(performed).toBe(0);
+      const both = await reasonOf(callOther(rig));
+      expect(await callOther(rig, wordOn(both, 2))).toMatchObject(RETURNED);
+    });
+
+    // [I91]
+    test('a word on as many calls at other nodes permits nothing', async () => {
+      const rig = await rigOf();
+      for (const place of [0, 1]) await doubtAt(rig, place);
+      const reason = await reasonOf(callOther(rig));
+      expect(reason).toContain('node n of this run (2 calls)');
+      const asked = reason.replace(' (2 calls)', '');
+      expect(await callOther(rig, wordOn(asked, 2))).toMatchObject({ kind: 'in-doubt', reason });
+      expect(performed).toBe(0);
+    });
+
+    // [I91]
+    test('about more than five calls is gone by, and the next one is about all of them', async () => {
+      const rig = await rigOf();
+      for (const place of [0, 1, 2, 3, 4, 5]) await doubtAt(rig, place);
+      const first = (await callOther(rig)) as { reason: string; shown: object[] };
+      expect(first.shown).toHaveLength(5);
+      const next = (await callOther(rig, wordOn(first.reason, 5))) as typeof first;
+      expect(next).toMatchObject({ kind: 'in-doubt' });
+      expect(next.reason).not.toContain('calls)');
+      expect(next.shown).toHaveLength(6);
+      expect(next.shown).toEqual(expect.arrayContaining(first.shown) as unknown);
+      const resolution = { kind: 'perform', shown: next.shown };
+      expect(await callOther(rig, { resolution })).toMatchObject(RETURNED);
+      expect(performed).toBe(1);
+    });
   });
 
   // [I91]

@@ -109,26 +109,28 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    [WORDS, 'shown: undefined, isOfSource: true', 'shown: undefined'],
+    [WORDS, 'shown: undefined, askedAbout: length', 'shown: undefined'],
     [OF_EFFECTS, 'asked about where a branch leaves'],
   ],
+  ...['!isInherited || ', '!isSame || '].map((part): Row => [
+    91,
+    ['activities/perform-effect.ts', part, ''],
+    ['test/activities/former-effects.test.ts', 'a word on what its source asked'],
+  ]),
   [
     91,
-    [
-      'activities/perform-effect.ts',
-      'if (!isInherited || !isSame) return claim;',
-      'if (!isInherited) return claim;',
-    ],
-    ['test/activities/former-effects.test.ts', 'a word on what its source asked'],
+    ['activities/perform-effect.ts', ' || earlier.length !== askedAbout', ''],
+    ['test/activities/former-effects.test.ts', 'a word on fewer calls'],
   ],
   [
     91,
-    [
-      'activities/perform-effect.ts',
-      'if (!isInherited || !isSame) return claim;',
-      'if (!isSame) return claim;',
-    ],
-    ['test/activities/former-effects.test.ts', 'a word on what its source asked'],
+    ['activities/standing.ts', '(${count} calls)', ''],
+    ['test/activities/former-effects.test.ts', 'a word on as many calls'],
+  ],
+  [
+    91,
+    ['activities/perform-effect.ts', 'shown: wider };', 'shown };'],
+    ['test/activities/former-effects.test.ts', 'more than five'],
   ],
   [
     91,

@@ -16,11 +16,14 @@ const WORDS = [
 // [I91]
 test('a frame keeps none that performs, and no epoch of another ledger', () => {
   const doubt = { effectId: 'eff-1', reason: 'it broke' };
+  const shown = (['eff-2', 'eff-3'] as const).map((effectId) => ({
+    ...{ effectId, epoch: 1, why: 'attempt' as const },
+  }));
   const calls: Partial<ToolCall>[] = [
     ...WORDS.map((resolution) => ({ resolution })),
     { doubt: { ...doubt, epoch: 3 } },
     { doubt: { ...doubt } },
-    { doubt: { ...doubt, shown: [{ effectId: 'eff-2', epoch: 1, why: 'attempt' }] } },
+    { doubt: { ...doubt, shown } },
   ];
   const state = {
     frames: { n: { data: { invocation: { calls } } }, other: { data: {} } },
@@ -31,7 +34,7 @@ test('a frame keeps none that performs, and no epoch of another ledger', () => {
     ...[{}, { resolution: WORDS[1] }, { resolution: WORDS[2] }],
     { doubt: { ...doubt, epoch: INHERITED_EPOCH } },
     { doubt },
-    { doubt: { ...doubt, isOfSource: true } },
+    { doubt: { ...doubt, askedAbout: 2 } },
   ]);
 });
 
