@@ -213,7 +213,7 @@ describe('a child of a fork', () => {
     const fork = await forked(source, 'branch');
     const rows = (run: RunRef, query: object) => {
       if (run.runId === grandchild.runId) throw new HostError('history_undecodable');
-      return readRows(stores.log, run, query as never);
+      return readRows(stores.log, run, query);
     };
     const noted: string[] = [];
     const note: NoteEffects = async ({ runId }) => void noted.push(runId);
