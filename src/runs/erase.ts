@@ -15,7 +15,7 @@ import { keepLog, unreadEnd } from '../log/erased.ts';
 import type { Fresh, Log } from '../log/log.ts';
 import { cancelRun } from './cancel.ts';
 import type { RunsDeps } from './deps.ts';
-import { UnreadRuns, type UnreadRound } from './unread-runs.ts';
+import { UnreadRuns, type UnreadRound } from '../log/unread-runs.ts';
 
 export type EraseDeps = Pick<RunsDeps, 'engine' | 'redactor' | 'logger'> & {
   readonly log: RunsDeps['log'] & Pick<Log, 'rebuild'>;

@@ -3,7 +3,7 @@ import type { LeftErasure } from '../ports/subjects.ts';
 import { createRounds } from '../log/rounds.ts';
 import { HostError } from '../rules/errors.ts';
 import { advanceErasure, type EraseDeps, type Patience } from './erase.ts';
-import { UnreadRuns } from './unread-runs.ts';
+import { UnreadRuns } from '../log/unread-runs.ts';
 
 /** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps again. */
 const ROUND_MS = 5_000;

@@ -54,7 +54,7 @@ export const OF_ERASURE: readonly Row[] = [
   ],
   [
     115,
-    ['src/runs/unread-runs.ts', 'return deadline.isOver();', 'return true;'],
+    ['src/log/unread-runs.ts', 'return deadline.isOver();', 'return true;'],
     ['test/runs/erasure-keeper.test.ts', 'whatever the clocks say'],
   ],
   [

@@ -81,6 +81,12 @@ export function runsOfKey(key: string, after: string): string {
       AND NOT EXISTS (SELECT FROM subject_runs o WHERE o.run_id = r.run_id AND o.key_id = ${key})`;
 }
 
+const TO_DIGEST = `SELECT s.tenant_id, s.run_id FROM (${runsOfKey('$1', '$3')}) s
+  WHERE NOT EXISTS (
+    SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id
+      AND ${isWhole('e', '(SELECT erasure_id FROM subject_erasures WHERE key_id = $1)')})
+  ORDER BY s.run_id LIMIT $2`;
+
 const KEPT_HEAD = `${HEAD_COLUMNS}, workflow_id, created_at_ms, summary`;
 
 export function erasedLogs(
@@ -98,14 +104,11 @@ export function erasedLogs(
 > {
   return {
     async runsToDigest(keyId, { after, limit }) {
-      const rows = await db.query<{ tenant_id: string; run_id: string }>(
-        `SELECT s.tenant_id, s.run_id FROM (${runsOfKey('$1', '$3')}) s
-         WHERE NOT EXISTS (
-           SELECT 1 FROM erased_runs e WHERE e.run_id = s.run_id
-             AND ${isWhole('e', '(SELECT erasure_id FROM subject_erasures WHERE key_id = $1)')})
-         ORDER BY s.run_id LIMIT $2`,
-        [keyId, limit, after],
-      );
+      const rows = await db.query<{ tenant_id: string; run_id: string }>(TO_DIGEST, [
+        keyId,
+        limit,
+        after,
+      ]);
       return rows.map((row) => refOf(row.tenant_id, row.run_id));
     },
     async noteErased({ tenant, runId }, { erasureId, events, root, pages }) {

@@ -1,7 +1,7 @@
 // Since when runs of an erasure cannot be read (architecture §10.1). A deadline of an hour is not over in a test, and one of
 // 0 ms is over at once: which of both counts shows what is remembered.
 import { expect, it } from 'vitest';
-import { UnreadRuns } from '../../src/runs/unread-runs.ts';
+import { UnreadRuns } from '../../src/log/unread-runs.ts';
 
 const HOUR_MS = 3_600_000;
 
