@@ -182,8 +182,14 @@ export function nodeFailure(
 
 /** What an attempt came to. */
 export type NodeOutcome =
-  /** `isRouted`: only edges with a condition that holds lead on. */
-  | { readonly kind: 'completed'; readonly outputs: JsonObject; readonly isRouted?: true }
+  | {
+      readonly kind: 'completed';
+      readonly outputs: JsonObject;
+      /** Only edges with a condition that holds lead on. */
+      readonly isRouted?: true;
+      /** The run is complete with it, whatever else of it is under way. */
+      readonly endsRun?: true;
+    }
   | { readonly kind: 'failed'; readonly error: NodeError };
 
 /** May be entered again at every phase of the frame (architecture §4). */

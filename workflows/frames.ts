@@ -170,8 +170,6 @@ export interface RunState {
     dispatches: number;
     /** Absent while it has only asked for others (RFC 0002 §F). */
     latest?: Turn;
-    /** The run ends where it is, completed. */
-    isTerminated?: true;
   };
   executions: number;
   /** By edge: who passes control over it to a visit that has not begun. Absent before the first. */

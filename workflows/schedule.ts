@@ -111,10 +111,10 @@ function settle(run: Run, frame: Frame, end: VisitEnd | undefined): void {
   if (!end) return;
   delete run.state.frames[frame.nodeId];
   endCauses(frame.nodeId);
-  if (run.ending) return;
+  // What it gave came after the outputs of the run were measured.
+  if (run.ending) return forgetOutputs(run, frame.nodeId);
   inTheWakeOf(endKey(frame, end), () => {
-    if (run.state.orchestrator?.isTerminated && end.kind === 'completed')
-      return terminate(run, frame.nodeId);
+    if (end.kind === 'completed' && end.endsRun) return terminate(run, frame.nodeId);
     decideEdges(run, frame, end);
     startLoops(run);
     endAtRest(run);
@@ -151,14 +151,19 @@ function decideEdges(run: Run, frame: Frame, end: VisitEnd): void {
 
 /** The outputs of a last node are outputs of the run; together they are bounded, or the run fails. */
 function giveOutputs(run: Run, nodeId: string): boolean {
-  const earlier = (run.state.lastNodes ?? []).filter((other) => other !== nodeId);
-  run.state.lastNodes = [...earlier, nodeId];
+  forgetOutputs(run, nodeId);
+  run.state.lastNodes = [...(run.state.lastNodes ?? []), nodeId];
   const bytes = jsonBytes(runOutputs(run));
   if (bytes <= RUN_OUTPUTS_BYTES) return true;
   const message = `The outputs of the run are larger than ${RUN_OUTPUTS_BYTES} bytes.`;
   const error = { code: 'payload_too_large', message, details: { bytes } };
   endRun(run, { kind: 'failed', error, failedNodeId: nodeId });
   return false;
+}
+
+/** Whatever the node gave is no output of the run. */
+function forgetOutputs({ state }: Run, nodeId: string): void {
+  state.lastNodes = (state.lastNodes ?? []).filter((other) => other !== nodeId);
 }
 
 /** A failure is routed when an edge that it decided leads to a node whose rule accepts failures. */

@@ -168,14 +168,14 @@ export function shownOutputs(
 }
 
 /**
- * Outputs as `run.completed` may show them: what each last node gave in its last visit, nothing if it was skipped since. Of
- * two outputs with one name the later stands.
+ * Outputs as `run.completed` may show them: what each last node gave in its last visit, nothing if it was skipped since, or if
+ * that visit has no end: an orchestrator's `terminate` cut it. Of two outputs with one name the later stands.
  */
 export function runOutputs(run: Run): JsonObject {
-  const { lastNodes = [], nodes } = run.state;
+  const { frames, lastNodes = [], nodes } = run.state;
   return Object.fromEntries(
     lastNodes.flatMap((nodeId) => {
-      const node = run.nodes.get(nodeId);
+      const node = frames[nodeId] ? undefined : run.nodes.get(nodeId);
       return node ? Object.entries(shownOutputs({ run, node }, nodes[nodeId]?.outputs ?? {})) : [];
     }),
   );

@@ -66,9 +66,7 @@ const RETRY = 'node.retry';
 /** Types that state the end of an attempt; one that is cut or cancelled states none of them. */
 const END_TYPES = ['node.completed', 'node.failed', 'node.retried'];
 
-export type VisitEnd =
-  | { readonly kind: 'completed'; readonly outputs: JsonObject; readonly isRouted?: true }
-  | { readonly kind: 'failed'; readonly error: NodeError };
+export type VisitEnd = NodeOutcome;
 
 const EXECUTIONS = 'executions';
 

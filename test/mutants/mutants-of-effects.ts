@@ -170,6 +170,24 @@ export const OF_EFFECTS: readonly Row[] = [
     [OF_OUTPUTS, 'what each last node gave'],
   ],
   [
+    94,
+    [
+      'workflows/values.ts',
+      'const node = frames[nodeId] ? undefined : run.nodes.get(nodeId);',
+      'const node = frames ? run.nodes.get(nodeId) : undefined;',
+    ],
+    [OF_OUTPUTS, 'an earlier visit of a gate that stands open again'],
+  ],
+  [
+    94,
+    [
+      'workflows/schedule.ts',
+      'if (run.ending) return forgetOutputs(run, frame.nodeId);',
+      'if (run.ending) return;',
+    ],
+    [OF_OUTPUTS, 'a last node that completes after that'],
+  ],
+  [
     66,
     [
       'workflows/values.ts',

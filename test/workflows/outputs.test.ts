@@ -1,10 +1,14 @@
 // The outputs of a run: what its last nodes gave, each in its last visit, with what is marked as sensitive masked
 // (observability.md).
+import type { WorkflowHandle } from '@temporalio/client';
 import { expect, it } from 'vitest';
+import type { PortValue, WorkflowEdge, WorkflowNode } from '../../schemas/types.generated.ts';
+import { approvalSchema } from '../../workflows/approvals.ts';
+import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { openWorkflowLab } from '../support/workflow-lab.ts';
 import { replayWhole } from '../support/whole-replay.ts';
-import { payloadsOf, runBothWays, useWorkflowRunner } from './both-ways.ts';
+import { answer, payloadsOf, runBothWays, useWorkflowRunner } from './both-ways.ts';
 
 useWorkflowRunner();
 
@@ -80,4 +84,70 @@ it('of a run are what each last node gave in its last visit; one that was skippe
   } finally {
     await lab.close();
   }
+});
+
+/** Two rounds of a planned orchestrator: it asks the user, and then ends the run; `others` run beside its dispatch. */
+const terminated = (others: WorkflowNode[], edges: WorkflowEdge[]) =>
+  runInput(
+    definition(
+      'conformance-terminated',
+      [
+        node('boss', 'core.orchestrator.supervisor', {
+          config: {
+            mockDispatchPlan: [
+              { kind: 'ask-user', prompt: 'Go on?' },
+              { kind: 'terminate', reason: 'done' },
+            ],
+          },
+        }),
+        node('dispatch', 'core.dispatch'),
+        ...others,
+      ],
+      [edge('boss', 'dispatch'), ...edges, edge('dispatch', 'boss')],
+      { settings: { maxLoopbackIterations: 1 } },
+    ),
+    { testHooks: true },
+  );
+
+const goOn = (handle: WorkflowHandle) =>
+  answer(
+    handle,
+    'dispatch',
+    { answers: { answer: 'yes' } },
+    answersSchema([{ id: 'answer', question: 'Go on?' }]),
+  );
+
+// [I94]
+it('of a run that its orchestrator ends are none of an earlier visit of a gate that stands open again', async () => {
+  const gate = node('gate', 'core.approvalGate', { config: { actions: ['accept', 'reject'] } });
+  const run = await runBothWays({
+    input: terminated([gate], [edge('boss', 'gate')]),
+    parallel: true,
+    script: async (handle) => {
+      await answer(handle, 'gate', { action: 'accept' }, approvalSchema(['accept', 'reject']));
+      await goOn(handle);
+    },
+  });
+  expect(payloadsOf(run, 'node.completed')).toContainEqual({
+    nodeId: 'gate',
+    outputs: expect.objectContaining({ action: 'accept' }) as unknown,
+  });
+  expect(payloadsOf(run, 'node.suspended').filter(({ nodeId }) => nodeId === 'gate')).toHaveLength(
+    2,
+  );
+  expect(payloadsOf(run, 'run.completed')).toEqual([{ outputs: { reason: 'done' } }]);
+});
+
+// [I94]
+it('of a run that its orchestrator ends are none of a last node that completes after that', async () => {
+  const said: PortValue = { type: 'connection', nodeId: 'boss', outputKey: 'decision' };
+  const others = [node('before', 'core.noop'), node('late', 'core.end', { inputs: { said } })];
+  const run = await runBothWays({
+    input: terminated(others, [edge('boss', 'before'), edge('before', 'late')]),
+    plainOnly: true,
+    script: async (handle) => void (await goOn(handle)),
+  });
+  const late = payloadsOf(run, 'node.completed').filter(({ nodeId }) => nodeId === 'late');
+  expect(late).toHaveLength(2);
+  expect(payloadsOf(run, 'run.completed')).toEqual([{ outputs: { reason: 'done' } }]);
 });

@@ -53,8 +53,6 @@ export const dispatch: NodeKind = async (visit) => {
     case 'ask-user':
       return { kind: 'completed', outputs: { answers: await askUser(visit, decision.prompt) } };
     case 'terminate': {
-      const { orchestrator } = visit.run.state;
-      if (orchestrator) orchestrator.isTerminated = true;
       const { reason, successCriteria } = decision;
       return {
         kind: 'completed',
@@ -62,6 +60,7 @@ export const dispatch: NodeKind = async (visit) => {
           ...(reason === undefined ? {} : { reason }),
           ...(successCriteria ? { successCriteria: successCriteria } : {}),
         },
+        endsRun: true,
       };
     }
   }
