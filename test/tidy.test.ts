@@ -55,7 +55,7 @@ const ROOMS: Record<string, Room> = {
     types: SHAPES,
     node: true,
   },
-  'src/runs': { rooms: [...INSIDE, 'src/log'], types: SHAPES, node: true },
+  'src/runs': { rooms: [...INSIDE, 'src/log', 'src/system'], types: SHAPES, node: true },
   'src/facade': {
     rooms: [...INSIDE, 'src/log', 'src/runs', 'src/system', 'src/words', 'src/pages'],
     types: SHAPES,

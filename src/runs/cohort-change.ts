@@ -34,6 +34,14 @@ export function agentsIn(
   return found;
 }
 
+/** Whether each name stands for at least one agent of the run. */
+export function knowsAgents(
+  { agents: named = {} }: CohortChange,
+  input: Pick<RunInput, 'agents' | 'definition'>,
+): boolean {
+  return Object.keys(named).every((name) => agentIdsOf(name, input).length > 0);
+}
+
 /** Whom a name stands for, of those that the run has. */
 export function agentIdsOf(
   name: string,

@@ -1,5 +1,6 @@
 // Which past runs a cohort picks (architecture §6), and whether its change can be made at all, in any of them: asked before
 // anything is forked.
+import { createHash } from 'node:crypto';
 import { codeOf, ERRORS, HostError, invalid } from '../rules/errors.ts';
 import {
   DEFAULT_COHORT_MEMBERS,
@@ -10,15 +11,17 @@ import {
   type LeftOutRuns,
 } from '../rules/cohort.ts';
 import type { JsonObject } from '../rules/json.ts';
+import type { RunInput } from '../rules/run-input.ts';
+import { rest } from '../system/time.ts';
 import type { Caller } from '../ports/caller.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Deployments } from '../ports/deployments.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
-import { agentsIn, overlayFor } from './cohort-change.ts';
+import { agentsIn, knowsAgents, overlayFor } from './cohort-change.ts';
 import { normalized } from './configurable.ts';
-import { readOverlay, type OverlayDeps } from './overlay.ts';
+import { checkOverlay, type OverlayDeps } from './overlay.ts';
 import { requireScope } from './scopes.ts';
 import { kept } from './secrets.ts';
 
@@ -125,12 +128,12 @@ function leftOutBy(
 
 /**
  * Forks are no past runs of anybody; the clock of a rehearsal's fork stands, and nobody would move it; and one that does not
- * know the agent has nothing to be changed.
+ * know the agent has nothing to be changed. One in which a name stands for several agents is picked, and refused by itself.
  */
 function isLike({ input }: RunRow, { select: { tag }, change }: CohortRequest): boolean {
   if (input.fork || input.rehearsal) return false;
   if (tag !== undefined && !input.tags?.includes(tag)) return false;
-  return agentsIn(change, input) !== undefined;
+  return knowsAgents(change, input);
 }
 
 function noneLike(
@@ -158,7 +161,8 @@ function noneLike(
 
 /**
  * Each member is checked again when it is forked, and one that is refused ends by itself: another provider, or another
- * definition, may take what its own does not. Throws what the first one is refused with where none is accepted.
+ * definition, may take what its own does not. Throws what the first one is refused with where none is accepted. Members that
+ * are refused for the same reasons are asked once, and others of the process go on between two of them.
  */
 async function checkChange(
   deps: SelectionDeps,
@@ -171,7 +175,12 @@ async function checkChange(
   if (change.build !== undefined) return requireBuild(deps, caller, change.build);
   if (isReplay(change)) return;
   let refused: unknown;
+  const asked = new Set<string>();
   for (const source of picked) {
+    if (asked.size > 0) await rest(0);
+    const part = checkedPart(source.input);
+    if (asked.has(part)) continue;
+    asked.add(part);
     try {
       return await checkMember(deps, caller, { change, source });
     } catch (error) {
@@ -183,6 +192,12 @@ async function checkChange(
   throw refused as Error;
 }
 
+/** Of whatever a change is checked against in a run: runs with the same are accepted or refused alike. */
+function checkedPart({ definition, configurable, agents, testHooks }: RunInput): string {
+  const checked = JSON.stringify([definition, configurable, agents, testHooks]);
+  return createHash('sha256').update(checked).digest('base64');
+}
+
 async function checkMember(
   deps: SelectionDeps,
   caller: Caller,
@@ -190,7 +205,7 @@ async function checkMember(
 ): Promise<void> {
   const { input } = source;
   const asked = overlayFor(change, agentsIn(change, input) ?? {});
-  await readOverlay(deps, {
+  await checkOverlay(deps, {
     ...{ caller, source, input, asked },
     ...{ length: 0, before: [], at: undefined },
   });

@@ -71,6 +71,31 @@ export async function readOverlay(
   deps: OverlayDeps,
   given: OverlayRequest,
 ): Promise<ReadOverlay | undefined> {
+  const checked = await checkOverlay(deps, given);
+  if (!checked) return undefined;
+  const { spoken, ...overlay } = checked;
+  const { agents } = overlay;
+  return agents
+    ? { ...overlay, agents: await withPrompts(deps, given.source, { agents, spoken }) }
+    : overlay;
+}
+
+/** All of it but for what is stored: agents with another prompt have their manifests without it, and are in `spoken`. */
+interface CheckedOverlay extends ReadOverlay {
+  readonly spoken: readonly SpokenAgent[];
+}
+
+/** An agent with another prompt. */
+interface SpokenAgent {
+  readonly agentId: string;
+  readonly manifest: ResolvedAgent;
+}
+
+/** Throws as readOverlay, and stores nothing. */
+export async function checkOverlay(
+  deps: OverlayDeps,
+  given: OverlayRequest,
+): Promise<CheckedOverlay | undefined> {
   if (Object.keys(given.asked).length === 0) return undefined;
   const asked = withAgentIds(given);
   const request = { ...given, asked };
@@ -80,11 +105,12 @@ export async function readOverlay(
   kept(deps, shown, OVERLAY);
   const variables = variablesOf(deps, request);
   const configurable = configurableOf(deps, request);
-  const agents = await agentsFor(deps, request);
+  const agents = agentsFor(deps, request);
   const input = withOverlay(request.input, { configurable, agents });
   const models = asked.configurable || agents ? modelsOf(deps, input, asked) : undefined;
   const answer = answerOf(request);
   return {
+    spoken: agents ? await spokenBy(deps, request, agents) : [],
     ...(variables ? { variables } : {}),
     ...(configurable ? { configurable } : {}),
     ...(agents ? { agents } : {}),
@@ -182,22 +208,18 @@ function noAgent(name: string, { agents }: RunInput): HostError {
   return new HostError('agent_not_found', { agentId: name, reason });
 }
 
-async function agentsFor(
+function agentsFor(
   deps: OverlayDeps,
-  { asked, caller, input, source }: OverlayRequest,
-): Promise<Record<string, PinnedAgent> | undefined> {
+  { asked, caller, input }: OverlayRequest,
+): Record<string, PinnedAgent> | undefined {
   if (!asked.agents) return undefined;
   const agents: Record<string, PinnedAgent> = {};
-  for (const [agentId, { packVersion, systemPrompt }] of Object.entries(asked.agents)) {
+  for (const [agentId, { packVersion }] of Object.entries(asked.agents)) {
     const before = input.agents[agentId];
     if (!before) throw noAgent(agentId, input);
     const pinned =
       packVersion === undefined ? before : versionOf(deps, caller, { agentId, packVersion });
-    const spoken =
-      systemPrompt === undefined
-        ? pinned
-        : await withPrompt(deps, source, { pinned, systemPrompt });
-    agents[agentId] = { ...spoken, isOverlaid: true };
+    agents[agentId] = { ...pinned, isOverlaid: true };
   }
   return agents;
 }
@@ -213,22 +235,39 @@ function versionOf(
   return found.pinned;
 }
 
-/** The same agent with another prompt, which its version says. */
-async function withPrompt(
-  { stores }: OverlayDeps,
+/** The same agents with other prompts, which their versions say. */
+async function spokenBy(
+  { stores: { content } }: OverlayDeps,
+  { asked, source }: OverlayRequest,
+  agents: Readonly<Record<string, PinnedAgent>>,
+): Promise<SpokenAgent[]> {
+  const spoken: SpokenAgent[] = [];
+  for (const [agentId, { systemPrompt }] of Object.entries(asked.agents ?? {})) {
+    const pinned = agents[agentId];
+    if (!pinned || systemPrompt === undefined) continue;
+    const text = new TextDecoder().decode(await content.get(source.tenant, pinned.manifestHash));
+    const before = JSON.parse(text) as ResolvedAgent;
+    const [version = ''] = before.packVersion.split('+');
+    const packVersion = `${version}+overlay.${sha256Hex(systemPrompt).slice(0, 12)}`;
+    spoken.push({ agentId, manifest: { ...before, packVersion, systemPrompt } });
+  }
+  return spoken;
+}
+
+/** With their prompts stored: as their source's until there is a fork, which takes over what that one needs. */
+async function withPrompts(
+  { stores: { content } }: OverlayDeps,
   source: RunRow,
-  { pinned, systemPrompt }: { readonly pinned: PinnedAgent; readonly systemPrompt: string },
-): Promise<PinnedAgent> {
-  const { content } = stores;
-  const { tenant } = source;
-  const text = new TextDecoder().decode(await content.get(tenant, pinned.manifestHash));
-  const before = JSON.parse(text) as ResolvedAgent;
-  const [version = ''] = before.packVersion.split('+');
-  const packVersion = `${version}+overlay.${sha256Hex(systemPrompt).slice(0, 12)}`;
-  const agent: ResolvedAgent = { ...before, packVersion, systemPrompt };
-  // As its source's until there is a fork, which takes over what that one needs.
-  const manifestHash = await content.put(source, new TextEncoder().encode(JSON.stringify(agent)));
-  return { ...pinned, manifestHash };
+  { agents, spoken }: Required<Pick<CheckedOverlay, 'agents' | 'spoken'>>,
+): Promise<Record<string, PinnedAgent>> {
+  const stored: Record<string, PinnedAgent> = { ...agents };
+  for (const { agentId, manifest } of spoken) {
+    const pinned = stored[agentId];
+    if (!pinned) continue;
+    const bytes = new TextEncoder().encode(JSON.stringify(manifest));
+    stored[agentId] = { ...pinned, manifestHash: await content.put(source, bytes) };
+  }
+  return stored;
 }
 
 /** Chosen anew where a model is asked for, or an agent is of another class. */

@@ -22,6 +22,15 @@ const OF_REAPER = 'test/runs/reaper.test.ts';
 export const OF_ROWS: readonly Row[] = [
   [
     97,
+    [
+      'src/runs/cohort-selection.ts',
+      'return knowsAgents(change, input);',
+      'return agentsIn(change, input) !== undefined;',
+    ],
+    ['test/runs/cohort-selection.test.ts', 'has that run as one that is refused by itself'],
+  ],
+  [
+    97,
     ['src/rules/unreadable.ts', 'if (isTime(ms)) return', 'if (ms !== undefined) return'],
     ['test/wire/render.test.ts', 'which is no time'],
   ],

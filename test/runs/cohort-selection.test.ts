@@ -1,5 +1,5 @@
 // Whether a cohort's change can be made at all (src/runs/cohort-selection.ts), where that is a build of the worker.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Caller } from '../../src/ports/caller.ts';
 import { createModels } from '../../src/adapters/models/index.ts';
 import { codeOf, type HostError } from '../../src/rules/errors.ts';
@@ -7,7 +7,7 @@ import type { Build, Deployment } from '../../src/ports/deployments.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { cohortRequest, pickedRuns, type SelectionDeps } from '../../src/runs/cohort-selection.ts';
 import type { CohortCreateRequest } from '../../schemas/types.generated.ts';
-import { agentNode, definition } from '../support/definitions.ts';
+import { agentNode, definition, pinned } from '../support/definitions.ts';
 import { runRow, silentLogger } from '../support/log-parts.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 
@@ -124,9 +124,62 @@ describe('a cohort whose change some of its runs refuse', () => {
     expect(await of('openai', 'anthropic')).toEqual({ runIds: ['run-0', 'run-1'] });
   });
 
+  it('is asked about once for runs that are alike, and others go on in between', async () => {
+    const order: string[] = [];
+    vi.spyOn(models, 'providers').mockImplementation(() => {
+      order.push('asked');
+      setImmediate(() => order.push('others'));
+      return ['openai'];
+    });
+    try {
+      await expect(of('one', 'two', 'one', 'three', 'two')).rejects.toThrow();
+    } finally {
+      vi.restoreAllMocks();
+    }
+    const turns = ['asked', 'others', 'asked', 'others', 'asked'];
+    expect(order.slice(0, turns.length)).toEqual(turns);
+    expect(order.filter((one) => one === 'asked')).toHaveLength(3);
+  });
+
   it('is refused where none takes it', async () => {
     await expect(of('anthropic', 'anthropic')).rejects.toMatchObject({
       ...{ code: 'validation_error', details: { provider: 'anthropic', supported: ['openai'] } },
+    });
+  });
+});
+
+// [I97]
+describe('a cohort of runs in which a name stands for several agents', () => {
+  const stored = vi.fn();
+  const manifest = { packVersion: '1.0.0', systemPrompt: 'Be fair.' };
+  /** Runs with these agents, newest first. */
+  const of = (...ids: readonly (readonly string[])[]) => {
+    const runs = ids.map((agentIds, at) => {
+      const run = runRow(`run-${at}`);
+      const agents = Object.fromEntries(agentIds.map((id) => [id, pinned(id)]));
+      return { ...run, input: { ...run.input, agents } };
+    });
+    const content = {
+      get: async () => new TextEncoder().encode(JSON.stringify(manifest)),
+      put: stored,
+    };
+    const deps = {
+      ...{ redactor, models: createModels({ openai: { apiKey: 'k' } }) },
+      stores: { content, cohorts: { candidates: async () => ({ runs, unreadable: [] }) } },
+    } as unknown as SelectionDeps;
+    const change = { agents: { judge: { systemPrompt: 'Be strict.' } } };
+    return pickedRuns(deps, caller, cohortRequest(deps, caller, { select: {}, change }));
+  };
+
+  it('has that run as one that is refused by itself, and nothing is stored before a fork', async () => {
+    const ambiguous = ['a.judge', 'b.judge'];
+    expect(await of(ambiguous, ['a.judge'], ['c.other'])).toEqual({ runIds: ['run-0', 'run-1'] });
+    expect(stored).not.toHaveBeenCalled();
+  });
+
+  it('is refused where that is all of them', async () => {
+    await expect(of(['a.judge', 'b.judge'])).rejects.toMatchObject({
+      ...{ code: 'validation_error', details: { field: '/change/agents/judge' } },
     });
   });
 });

@@ -1,5 +1,5 @@
 // What a fork takes of its source, beyond the scope of its route (auth.md): that is read, and a human's answer in it is one.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { HostError } from '../../src/rules/errors.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
@@ -50,6 +50,28 @@ describe('a fork', () => {
     await expect(answered('approvals:respond')).rejects.toMatchObject({
       code: 'validation_error',
     });
+  });
+
+  it('stores no prompt of a change that is refused for another of its parts', async () => {
+    const agentOf = (agentId: string) => ({ agentId, manifestHash: 'sha256:0' }) as PinnedAgent;
+    const put = vi.fn();
+    const content = { get: async () => new TextEncoder().encode('{"packVersion":"1.0.0"}'), put };
+    const asked = {
+      agents: { 'a.b': { systemPrompt: 'Be strict.' }, 'a.c': { packVersion: '9.0.0' } },
+    };
+    const read = readOverlay(
+      {
+        redactor: createRedactor([]),
+        stores: { content },
+        catalog: { agent: () => undefined },
+      } as never,
+      {
+        ...{ caller: who('runs:create'), source, length: 1, asked, before: [], at: undefined },
+        input: { ...source.input, agents: { 'a.b': agentOf('a.b'), 'a.c': agentOf('a.c') } },
+      },
+    );
+    await expect(read).rejects.toMatchObject({ code: 'agent_not_found' });
+    expect(put).not.toHaveBeenCalled();
   });
 
   const secret = `sk-${'a'.repeat(20)}`;
