@@ -328,6 +328,7 @@ const INLINE: JsonObject = {
     properties: {
       ...{ runId: text, sequence: { type: 'integer' }, length: { type: 'integer' } },
       ...{ eventId: text, type: text, timestamp: { type: 'string', format: 'date-time' } },
+      unreadable: unreadable('the time of the event'),
       ...{ status: { enum: [...RUN_STATUSES] }, nodeStates: { type: 'object' } },
       ...{ variables: { type: 'object' }, currentNodeId: text, interrupt: { type: 'object' } },
       ...{ outputs: {}, error: { type: 'object' }, metrics: { type: 'object' } },

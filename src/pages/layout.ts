@@ -2,7 +2,7 @@
 // (`default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'`) holds.
 import { ago, duration } from '../words/duration.js';
 import { hidesAPart } from '../words/printable.js';
-import { escapeHtml, escapeValue } from './timeline-html.js';
+import { escapeHtml, escapeValue, NO_TIME } from './timeline-html.js';
 
 export interface Document {
   readonly title: string;
@@ -70,8 +70,6 @@ function isoOf(ms: number): string | undefined {
   const date = new Date(ms);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
-
-const NO_TIME = 'at a time that cannot be read';
 
 /** Date and time in UTC, shown in local time by the script. */
 export function renderDate(ms: number): string {

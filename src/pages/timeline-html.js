@@ -265,11 +265,15 @@ function renderThread({ runId, workflowId, running }) {
   return `<details class="thread" data-run="${escapeExact(runId)}"${running ? ' data-running' : ''}><summary>The run of ${escapeHtml(workflowId)}</summary><p class="facts"><a href="${page}">Its run</a> <span class="live"></span></p></details>`;
 }
 
+/** In the place of a time. */
+export const NO_TIME = 'at a time that cannot be read';
+
 /**
  * Time of day in UTC; the browser's script shows it in local time.
- * @param {number} ms
+ * @param {number | undefined} ms
  */
 function renderTime(ms) {
+  if (ms === undefined) return NO_TIME;
   const iso = new Date(ms).toISOString();
   return `<time datetime="${iso}" data-form="time">${iso.slice(11, 19)} UTC</time>`;
 }

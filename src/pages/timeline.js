@@ -66,7 +66,7 @@ import { duration } from '../words/duration.js';
  * @property {string} runId
  * @property {string} [eventId] of the same event, where it names its cause
  * @property {'run' | 'step' | 'reasoning' | 'tool' | 'decision' | 'question' | 'note' | 'end'} kind
- * @property {number} atMs
+ * @property {number | undefined} atMs undefined: its time cannot be read
  * @property {string} [nodeId]
  * @property {string} title
  * @property {string} [state] what became of it: running, done, failed, refused, doubtful, declined, skipped, cancelled, waiting, retried
@@ -184,7 +184,7 @@ export function foldEvent(timeline, event) {
   const payload = /** @type {Payload} */ (event.payload ?? {});
   const nodeId = event.nodeId ?? payload.nodeId;
   const [part, becomes = ''] = storyOf(timeline, event.type);
-  const atMs = Date.parse(event.timestamp);
+  const atMs = event.unreadable ? undefined : Date.parse(event.timestamp);
   const told = FOLDS[part]({ timeline, event, payload, nodeId, atMs, becomes });
   const changed = [told].flat().filter((item) => item !== undefined);
   if (timeline.fork && event.sequence >= timeline.fork.fromSeq)
@@ -201,7 +201,7 @@ export function foldEvent(timeline, event) {
  * @property {RunEventDoc} event
  * @property {Payload} payload
  * @property {string} nodeId
- * @property {number} atMs
+ * @property {number | undefined} atMs
  * @property {string} becomes what its run or its node is from here on
  */
 
@@ -258,13 +258,22 @@ function close(timeline, openAs, change) {
   return item ? Object.assign(item, change) : undefined;
 }
 
+/**
+ * Undefined where either time is not known.
+ * @param {TimelineItem | undefined} began
+ * @param {number | undefined} endedMs
+ */
+function tookMs(began, endedMs) {
+  return began?.atMs === undefined || endedMs === undefined ? undefined : endedMs - began.atMs;
+}
+
 /** @param {Step} step */
 function endStep(step) {
   const { timeline, payload, nodeId, atMs } = step;
   const started = timeline.open.get(`step ${nodeId}`);
   const closed = close(timeline, `step ${nodeId}`, {
     state: isDeclined(payload.error?.code) ? 'declined' : stateOf(step),
-    tookMs: started ? atMs - started.atMs : undefined,
+    tookMs: tookMs(started, atMs),
     text: payload.error?.message ?? payload.reason,
   });
   const behind = started ? timeline.items.indexOf(started) : 0;
@@ -359,7 +368,7 @@ function answered({ timeline, event, payload, nodeId, atMs }) {
     outcome: payload.resumeValue,
     by: payload.resolvedBy,
     answeredAt: event.sequence,
-    tookMs: asked ? atMs - asked.atMs : undefined,
+    tookMs: tookMs(asked, atMs),
   });
   const asksStill = asks(timeline, (other) => other.nodeId === nodeId);
   return asksStill ? question : [question, setStep(timeline, nodeId, 'running')];

@@ -2,6 +2,7 @@
 import { codeOf, HostError } from '../rules/errors.ts';
 import type { PauseRunMessage, ResumeRunMessage } from '../rules/messages.ts';
 import { eventRow } from '../rules/events.ts';
+import { isTime } from '../rules/forms.ts';
 import { TERMINAL_STATUSES } from '../rules/status.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { RunsDeps } from './deps.ts';
@@ -42,17 +43,20 @@ export async function holdRun(
     const goesOn = !TERMINAL_STATUSES.has(status) && status !== 'cancelling';
     const isPausing = hold.kind === 'pause' && goesOn;
     const runStatus = isPausing ? 'paused' : status;
-    const since = status === 'paused' ? { pausedAt: await pausedAt(deps, row) } : {};
+    const since = status === 'paused' ? await pausedAt(deps, row) : {};
     throw new HostError('run_state_conflict', { runStatus, ...since }, error);
   }
   return hold.kind === 'pause' ? 'paused' : 'running';
 }
 
-/** When the pause that holds took effect, as the log tells it. */
-async function pausedAt({ log }: Pick<PauseDeps, 'log'>, run: RunRow): Promise<string | undefined> {
+/** When the pause that holds took effect, as the log tells it; nothing where that time is damaged. */
+async function pausedAt(
+  { log }: Pick<PauseDeps, 'log'>,
+  run: RunRow,
+): Promise<{ pausedAt?: string }> {
   let atMs: number | undefined;
   for await (const rows of log.rows(run, { pageRows: PAGE_ROWS }))
     for (const { type, timestampMs } of rows)
       if (eventRow(type).run === 'paused') atMs = timestampMs;
-  return atMs === undefined ? undefined : new Date(atMs).toISOString();
+  return isTime(atMs) ? { pausedAt: new Date(atMs).toISOString() } : {};
 }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventIdOf } from '../../src/rules/ids.ts';
 import type { RunHeader } from '../../src/rules/run-input.ts';
 import { batchAfter, entry, headOf, newRun, startedRun } from '../contract/given.ts';
+import { definition } from '../support/definitions.ts';
 import { refusals, startFaultHost, type FaultHost } from './fault-host.ts';
 
 let host: FaultHost;
@@ -14,7 +15,9 @@ let nested = '';
 const runWith = (header: Partial<RunHeader>): Promise<string> => {
   const run = newRun();
   const whole = { ...run.input.header, sessionId: 'talk', ...header };
-  return startedRun(host.stores, { ...run, input: { ...run.input, header: whole } });
+  const workflow = definition(run.workflowId, []);
+  const input = { ...run.input, header: whole, definition: workflow };
+  return startedRun(host.stores, { ...run, input });
 };
 const write = async (
   runId: string,
@@ -81,6 +84,8 @@ describe('seed 003 §3.4 where a run comes from', () => {
     const types = [{ type: 'x.one' }, { type: 'x.two' }, { type: 'x.three', unreadable }];
     const log = await host.api<object>(`/v1/runs/${runId}/events/poll?lastSequence=-1`);
     expect(log.body).toMatchObject({ events: types });
+    const at = await host.api<object>(`/v1/host/openwop-temporal/runs/${runId}/at/2`);
+    expect(at.body).toMatchObject({ type: 'x.three', unreadable });
     const of = `/v1/host/openwop-temporal/runs/${runId}/events/${first}`;
     const { body } = await host.api<{ effects: object[] }>(`${of}/effects`);
     expect(body.effects).toEqual(

@@ -23,6 +23,24 @@ export const OF_ROWS: readonly Row[] = [
   [
     97,
     [
+      'src/runs/pause.ts',
+      'return isTime(atMs) ? { pausedAt: new Date(atMs).toISOString() } : {};',
+      'return atMs === undefined ? {} : { pausedAt: new Date(atMs).toISOString() };',
+    ],
+    ['test/runs/pause.test.ts', 'of a run that is paused already is refused as that'],
+  ],
+  [
+    97,
+    [
+      'src/pages/timeline.js',
+      'const atMs = event.unreadable ? undefined : Date.parse(event.timestamp);',
+      'const atMs = Date.parse(event.timestamp);',
+    ],
+    ['test/pages/timeline.test.ts', 'an event with a damaged time is shown without one'],
+  ],
+  [
+    97,
+    [
       'src/runs/cohort-selection.ts',
       'return knowsAgents(change, input);',
       'return agentsIn(change, input) !== undefined;',

@@ -36,6 +36,25 @@ const answers = (id: string): Told => ({
   payload: { nodeId: 'n', interruptId: id, resumeValue: { action: 'accept' }, resolvedBy: id },
 });
 
+// [I97]
+it('an event with a damaged time is shown without one, and without how long it took', () => {
+  const timeline = emptyTimeline({ names: {}, stories: EVENT_STORIES });
+  const [begins, asked, shown, answered, ends] = eventsOf([
+    ...[started(0), ...asks('a'), answers('a')],
+    { type: 'node.completed', nodeId: 'n', payload: { nodeId: 'n', outputs: {} } },
+  ]);
+  const damaged = (event: object | undefined) => ({
+    ...(event as ReturnType<typeof eventsOf>[number]),
+    ...{ timestamp: '1970-01-01T00:00:00.000Z', unreadable: { code: 'history_undecodable' } },
+  });
+  for (const event of [damaged(begins), asked, shown, damaged(answered), ends])
+    if (event) foldEvent(timeline, event);
+  const html = timeline.items.map((item) => renderItem(item));
+  expect(html[0]).toContain('at a time that cannot be read');
+  expect(html.join()).not.toContain('00:00:00');
+  expect(timeline.items.map((item) => item.tookMs)).toEqual([undefined, undefined]);
+});
+
 describe('two questions of one node', () => {
   const questions = ({ items }: Timeline) =>
     items

@@ -1,11 +1,11 @@
 // GET …/runs/{runId}/at/{sequence}: a run as it was at an event of its log. An extension of this host, for who looks for what
 // went wrong.
 import { HostError } from '../../rules/errors.ts';
+import { shownTime } from '../../rules/unreadable.ts';
 import { runAt, type RunAt } from '../../runs/at.ts';
 import type { RunRow } from '../../ports/runs.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { STALE_HEADER } from '../read-head.ts';
-import { iso } from '../iso.ts';
 import {
   answered,
   shape,
@@ -57,7 +57,7 @@ function runAtView({ major }: Pick<Input, 'major'>, run: RunRow, was: RunAt): ob
   const { outputs, error, metrics } = shown;
   return {
     ...{ runId, sequence: event.sequence, length, eventId: event.eventId, type: event.type },
-    timestamp: iso(event.timestampMs),
+    ...shownTime(event.timestampMs),
     ...{ status, nodeStates, variables },
     ...(interrupt === undefined ? {} : { currentNodeId, interrupt }),
     ...(outputs === undefined ? {} : { outputs }),
