@@ -5,7 +5,7 @@ import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../rules/limits.ts';
 import { aiOption } from '../rules/model-choice.ts';
-import { invokesAgent } from '../rules/orchestrator.ts';
+import { asksModel } from '../rules/orchestrator.ts';
 import type { RunInput } from '../rules/run-input.ts';
 import type { Models } from '../ports/models.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
@@ -63,6 +63,9 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
   model: MODEL,
 };
 
+/** What of a run says which of its nodes ask a model. */
+type AskingRun = Pick<RunInput, 'definition' | 'testHooks'>;
+
 /**
  * What a request asked for, checked, in the one form that everything behind it reads and history keeps: `ai.*` nested,
  * whichever way it was written, and without a credential. Throws validation_error with {field, key, value?, min?, max?},
@@ -70,18 +73,19 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
  */
 export function readConfigurable(
   asked: JsonObject,
-  definition: WorkflowDefinition,
+  run: AskingRun,
   models: Pick<Models, 'providers'>,
 ): JsonObject {
-  checkConfigurable(asked, definition, models);
+  checkConfigurable(asked, run, models);
   return normalized(asked);
 }
 
 function checkConfigurable(
   configurable: JsonObject,
-  definition: WorkflowDefinition,
+  run: AskingRun,
   models: Pick<Models, 'providers'>,
 ): void {
+  const { definition } = run;
   for (const [key, code] of CODES.configurableCodes) {
     if (configurable[key] !== undefined) throw new HostError(code);
   }
@@ -90,24 +94,24 @@ function checkConfigurable(
     checkRange(key, configurable[key], range);
   checkRange('ai.model', aiOption(configurable, 'model'), MODEL);
   const provider = aiOption(configurable, 'provider');
-  const providers = models.providers(agentsOf(definition));
+  const providers = models.providers(agentsOf(run));
   if (provider !== undefined && !(typeof provider === 'string' && providers.includes(provider))) {
     throw invalid('/configurable/ai.provider', 'is not a provider of this host', {
       key: 'ai.provider',
       supported: providers,
     });
   }
-  const callsModels = definition.nodes.some(invokesAgent);
+  const callsModels = definition.nodes.some((node) => asksModel(node, run));
   for (const [name, code] of callsModels ? CODES.aiOptions : []) {
     if (aiOption(configurable, name) !== undefined)
       throw new HostError(code, { key: `ai.${name}` });
   }
 }
 
-/** The agents that a run of the definition invokes. */
-export function agentsOf({ nodes }: WorkflowDefinition): string[] {
-  return nodes.flatMap((node) =>
-    invokesAgent(node) && node.agent && node.disabled !== true ? [node.agent.agentId] : [],
+/** The agents that the run asks. */
+export function agentsOf(run: AskingRun): string[] {
+  return run.definition.nodes.flatMap((node) =>
+    node.agent && asksModel(node, run) ? [node.agent.agentId] : [],
   );
 }
 

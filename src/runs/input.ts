@@ -95,13 +95,13 @@ export function buildRunInput(
   const { runId, header, unset = [], rehearsal } = birth ?? rootBirth(deps, request);
   const inputs = inputsOf(deps, caller, request);
   const definition = definitionOf(deps, caller, { ...request, inputs });
-  const configurable = readConfigurable(request.configurable, definition, deps.models);
   const isTested = config.testMode && isTestDefinition(definition);
   const run = { definition, ...(isTested ? { testHooks: true as const } : {}) };
+  const configurable = readConfigurable(request.configurable, run, deps.models);
   // A child has its parent's.
   if (!birth) requireTaken(deps.models, { asked: request.configurable, configurable, ...run });
   const agents = pinnedAgents(catalog, caller, run);
-  requireModels(deps, definition, { agents, configurable });
+  requireModels(deps, { ...run, agents, configurable });
   const { reasoningVerbosity } = configurable;
   const verbosity =
     reasoningVerbosity === 'full' || reasoningVerbosity === 'off' ? reasoningVerbosity : 'summary';
@@ -311,7 +311,7 @@ function pinnedAgents(
       throw new HostError('agent_not_found', { agentId: agent.agentId });
   }
   const load = (agentId: string) => catalog.agent(caller.tenant, agentId)?.pinned;
-  const successors = successorsOf(invokedAgents(definition, pinned), load);
+  const successors = successorsOf(invokedAgents(run, pinned), load);
   if (successors.length > MAX_HANDOFF_AGENTS)
     throw invalid(
       '/workflowId',
@@ -322,20 +322,19 @@ function pinnedAgents(
 }
 
 function invokedAgents(
-  definition: WorkflowDefinition,
+  run: Pick<RunInput, 'definition' | 'testHooks'>,
   agents: Readonly<Record<string, PinnedAgent>>,
 ): PinnedAgent[] {
-  return agentsOf(definition).flatMap((agentId) => agents[agentId] ?? []);
+  return agentsOf(run).flatMap((agentId) => agents[agentId] ?? []);
 }
 
 /** A run whose agent has no model would fail at its first step: it is refused while nothing has happened yet. */
 function requireModels(
   { models }: InputDeps,
-  definition: WorkflowDefinition,
-  run: { agents: Readonly<Record<string, PinnedAgent>>; configurable: JsonObject },
+  run: Pick<RunInput, 'definition' | 'testHooks' | 'agents' | 'configurable'>,
 ): void {
   const asked = askedModel(run.configurable);
-  const invoked = invokedAgents(definition, run.agents);
+  const invoked = invokedAgents(run, run.agents);
   const successors = successorsOf(invoked, (agentId) => run.agents[agentId]);
   for (const agent of [...invoked, ...successors]) models.choose(agent, asked);
 }

@@ -171,7 +171,7 @@ function configurableOf(
     );
   const ai: JsonObject =
     isJsonObject(before.ai) && isJsonObject(own.ai) ? { ai: { ...before.ai, ...own.ai } } : {};
-  const merged = readConfigurable({ ...before, ...own, ...ai }, definition, models);
+  const merged = readConfigurable({ ...before, ...own, ...ai }, input, models);
   const keepsModels = record.length > 0;
   requireTaken(models, {
     ...{ asked: own, configurable: merged, definition, keepsModels },
@@ -273,12 +273,13 @@ async function withPrompts(
 /** Chosen anew where a model is asked for, or an agent is of another class. */
 function modelsOf(
   { models }: OverlayDeps,
-  { agents, configurable, definition }: RunInput,
+  run: RunInput,
   asked: RunForkOverlay,
 ): Overlay['models'] {
-  const wanted = askedModel(configurable);
+  const { agents } = run;
+  const wanted = askedModel(run.configurable);
   const isAsked = Object.keys(askedModel((asked.configurable ?? {}) as JsonObject)).length > 0;
-  const invoked = agentsOf(definition).flatMap((agentId) => agents[agentId] ?? []);
+  const invoked = agentsOf(run).flatMap((agentId) => agents[agentId] ?? []);
   const changed = invoked.filter(({ agentId }) => isAsked || asked.agents?.[agentId]);
   return Object.fromEntries(
     changed.map((agent) => [agent.modelClass, models.choose(agent, wanted)]),

@@ -66,8 +66,8 @@ describe('architecture §4 an acceptance', () => {
     const flat = { 'ai.provider': 'scripted', 'ai.credentialRef': 'cred_x', temperature: 1 };
     const nested = { temperature: 1, ai: { provider: 'scripted', credentialRef: 'cred_x' } };
     const kept = { temperature: 1, ai: { provider: 'scripted' } };
-    expect(readConfigurable(flat, NOOP, models)).toEqual(kept);
-    expect(readConfigurable(nested, NOOP, models)).toEqual(kept);
+    expect(readConfigurable(flat, { definition: NOOP }, models)).toEqual(kept);
+    expect(readConfigurable(nested, { definition: NOOP }, models)).toEqual(kept);
   });
 });
 

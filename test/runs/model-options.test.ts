@@ -102,7 +102,7 @@ describe('types and ranges, in words', () => {
     ['ai.model', 4, 'must be a text of 1 to 256 characters'],
   ])('%s: %j %s', (name, value, reason) => {
     const asked = { [name]: value };
-    const read = () => readConfigurable(asked, NOOP, createModels({ openai: key }));
+    const read = () => readConfigurable(asked, { definition: NOOP }, createModels({ openai: key }));
     const details = { field: `/configurable/${name}`, key: name, reason };
     expect(read).toThrow(expect.objectContaining({ code: 'validation_error' }));
     expect(read).toThrow(

@@ -5,6 +5,7 @@ import { codeOf } from '../../src/rules/errors.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { asksModel } from '../../src/rules/orchestrator.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
+import { agentsOf } from '../../src/runs/configurable.ts';
 import { buildRunInput } from '../../src/runs/input.ts';
 import type { WorkflowNode } from '../../schemas/types.generated.ts';
 import { agentNode, definition, node } from '../support/definitions.ts';
@@ -83,5 +84,18 @@ describe('a model is asked for a node', () => {
     expect(refusal(planned, { testMode: true }, warm)).toBeUndefined();
     expect(refusal(planned, {})).toBe('agent_not_found');
     expect(refusal(planned, {}, warm)).toBe('validation_error');
+  });
+
+  it('a credential is refused where a model is asked, and nowhere else', () => {
+    const secret = { ai: { credentialRef: 'mine' } };
+    expect(refusal(disabled, {}, secret)).toBeUndefined();
+    expect(refusal(planned, { testMode: true }, secret)).toBeUndefined();
+    expect(refusal(planned, {}, secret)).toBe('credential_forbidden');
+  });
+
+  it('a plan needs no model for the agent that it stands for', () => {
+    const run = { definition: definition('conformance-plan', [planned]) };
+    expect(agentsOf({ ...run, testHooks: true })).toEqual([]);
+    expect(agentsOf(run)).toEqual(['a.b']);
   });
 });
