@@ -342,8 +342,7 @@ const INLINE: JsonObject = {
   EventEffects: {
     type: 'object',
     properties: {
-      event: EVENT_LINK,
-      effects: { type: 'array', items: EVENT_LINK },
+      ...{ event: EVENT_LINK, effects: { type: 'array', items: EVENT_LINK } },
       truncated: { const: true },
     },
     required: ['event', 'effects'],
