@@ -174,6 +174,8 @@ export class Player {
    */
   #begin(stimuli: readonly Stimulus[], segment: NonNullable<Delivery['segment']>): void {
     this.steps.clear();
+    // No activity is under way where a segment ends.
+    this.begun.clear();
     this.waits.leaveSegment();
     this.#next.length = 0;
     this.#crowd = [];

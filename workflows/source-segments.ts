@@ -1,7 +1,7 @@
 // Where a segment of its source began, a fork that plays the record begins one as well (architecture §6): the frames that were
 // under way are dropped, and entered again from the run's state, as a segment enters them from what was carried on. So both
 // go on in the same order, and do without the same steps.
-import { isJsonObject, type JsonValue } from '../src/rules/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { Child } from './child-runs.ts';
 import { startClocks } from './clocks.ts';
 import { newScope, type Kin, type Run } from './context.ts';
@@ -17,10 +17,11 @@ export function leaveSegment(run: Run): void {
   run.inFlight = 0;
   run.clock?.waits.clear();
   if (run.clock) run.clock.lapsing = 0;
+  const before = run.state.frames;
   carryOn(run.state);
   if (run.clock) run.state.clock = run.clock.state;
   run.heldBytes = heldBytesOf(run.state);
-  restoreKin(run);
+  restoreKin(run, before);
   restorePause(run);
 }
 
@@ -38,27 +39,35 @@ function carryOn(state: RunState): void {
   Object.assign(state, carried);
 }
 
-/** A fork that leaves its source renames them in the frames that go on. One whose frame has left it is in none. */
-function restoreKin(run: Run): void {
+/**
+ * A fork that leaves its source renames them in the frames that go on. One whose frame has left it is in none. `before`: the
+ * frames that were carried on.
+ */
+function restoreKin(run: Run, before: RunState['frames']): void {
   const former = [...run.kin];
-  const names = new Set(former.map(({ child }) => child.runId));
-  const restored = new Map<string, Kin>();
-  for (const frame of Object.values(run.state.frames)) {
-    const node = run.nodes.get(frame.nodeId);
-    if (!node) continue;
-    for (const child of childrenIn(frame.data, names))
-      restored.set(child.runId, { visit: { run, node, frame }, child });
-  }
   run.kin.clear();
   for (const kin of former)
-    run.kin.add({ ...(restored.get(kin.child.runId) ?? kin), isEarlier: true });
+    run.kin.add({ ...(restored(run, before, kin) ?? kin), isEarlier: true });
 }
 
-function childrenIn(data: JsonValue, names: ReadonlySet<string>): Child[] {
-  if (Array.isArray(data)) return data.flatMap((item) => childrenIn(item, names));
-  if (!isJsonObject(data)) return [];
-  const { runId, callId, phase } = data;
-  const isChild = callId !== undefined && phase !== undefined;
-  if (isChild && typeof runId === 'string' && names.has(runId)) return [data as Child];
-  return Object.values(data).flatMap((item) => childrenIn(item, names));
+function restored(run: Run, before: RunState['frames'], { visit, child }: Kin): Kin | undefined {
+  const { nodeId } = visit.frame;
+  const [was, frame, node] = [before[nodeId], run.state.frames[nodeId], run.nodes.get(nodeId)];
+  const carried = was && frame && carriedAs(child, was.data, frame.data);
+  return carried && node && { visit: { run, node, frame }, child: carried as Child };
+}
+
+/** What stands in `after` where `one` itself stands in `before`: whatever is only equal to it is something else, a text for one. */
+export function carriedAs(
+  one: object,
+  before: JsonValue,
+  after: JsonValue | undefined,
+): JsonObject | undefined {
+  if (before === null || typeof before !== 'object') return undefined;
+  if (before === one) return isJsonObject(after) ? after : undefined;
+  for (const [name, value] of Object.entries(before)) {
+    const found = carriedAs(one, value, (after as JsonObject | undefined)?.[name]);
+    if (found) return found;
+  }
+  return undefined;
 }

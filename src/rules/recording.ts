@@ -41,7 +41,7 @@ export type Stimulus =
 export interface Batch {
   /** Workflow time, in ms. */
   readonly atMs: number;
-  /** A segment begins with it: whatever waited begins to wait again. */
+  /** A segment begins with it: frames that were under way are dropped, and entered again from the run's state. */
   readonly begins?: true;
   /** Log sequence of the first entry that it, or whatever came behind it, stated. */
   readonly position: number;

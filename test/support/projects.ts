@@ -37,6 +37,7 @@ const PURE = [
   'workflows/held-values.test.ts',
   'workflows/journal.test.ts',
   'workflows/segments.test.ts',
+  'workflows/source-segments.test.ts',
   'adapters/closed-runs.test.ts',
   // Without HTTP.
   'app/cache-folder.test.ts',
