@@ -158,7 +158,7 @@ export const OF_EFFECTS: readonly Row[] = [
       '  dropOutputs(run, frame.nodeId);',
       '  if (!error) dropOutputs(run, frame.nodeId);',
     ],
-    [OF_APPROVALS, 'a no takes the place of a yes'],
+    ['test/workflows/answers-in-loops.test.ts', 'a no takes the place of a yes'],
   ],
   [
     94,
@@ -203,7 +203,7 @@ export const OF_EFFECTS: readonly Row[] = [
       '  dropOutputs(run, nodeId);',
       '  if (!reason) dropOutputs(run, nodeId);',
     ],
-    [OF_APPROVALS, 'a gate that is skipped has no answer'],
+    ['test/workflows/answers-in-loops.test.ts', 'a gate that is skipped has no answer'],
   ],
   [
     60,
