@@ -85,6 +85,9 @@ export async function forkChildren(
     const { run, start } = await accepted(deps, one.run);
     starts.push(start);
     if (run.input.fork?.isBelowBranch) await note({ ...one, run }, run);
+    // It may end before it has forks below it: what these had is nobody's doubt of the branch itself.
+    for (const below of noted)
+      if (below.top === run.runId && below.run.runId !== run.runId) await note(below, run);
   }
   for (const start of starts) {
     signal?.throwIfAborted();
@@ -96,6 +99,11 @@ interface Planned {
   readonly source: RunRow;
   /** As an earlier try accepted it, where one has. */
   readonly run: NewRun;
+}
+
+interface Noted extends Planned {
+  /** The fork that is a child of the branch: itself, or the one above it. */
+  readonly top: string;
 }
 
 interface Planning {
@@ -132,10 +140,10 @@ async function planOf(
 async function withAllBelow(
   at: Planning & { readonly effects: EffectsBelow },
   planned: readonly Planned[],
-): Promise<readonly Planned[]> {
-  const all = [...planned];
+): Promise<readonly Noted[]> {
+  const all = planned.map((one): Noted => ({ ...one, top: one.run.runId }));
   // It grows meanwhile: each generation follows the one above it.
-  for (const { source, run } of all) {
+  for (const { source, run, top } of all) {
     at.signal?.throwIfAborted();
     const { fork } = run.input;
     if (!fork?.hasChildren) continue;
@@ -144,7 +152,8 @@ async function withAllBelow(
         ? { entries: await rowsOf(at.deps, source, fork.length), batches: [] }
         : await at.effects.recordingOf(run);
     const below = { source, parent: run, leaving: leavingOf(fork, recording) };
-    all.push(...(await planOf(at, below)).planned);
+    const { planned: next } = await planOf(at, below);
+    all.push(...next.map((one) => ({ ...one, top })));
   }
   return all;
 }

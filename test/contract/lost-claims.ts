@@ -70,6 +70,21 @@ export function lostClaimsContract(stores: GivenStores): void {
       expect(await ledger().ofRun(refTo(own.runId))).toMatchObject([{ state: 'claimed' }]);
     });
 
+    // [I91]
+    it('architecture §6 what was in doubt above and is known by then is known to its own run', async () => {
+      const branch = await startedRun(stores());
+      const above = identityOf(branch, { series: newId('series'), rootRunId: branch });
+      const own = { ...above, runId: await childOf(branch) };
+      await ledger().inherit([{ identity: above, attempt: 0, state: 'in-doubt' }]);
+      const done = { attempt: 0, state: 'done', outcomeHash: 'sha256:outcome' } as const;
+      await ledger().inherit([{ ...done, identity: own }]);
+      const claim = await ledger().claim(own, 1, OTHER);
+      expect(claim).toMatchObject({ kind: 'done', outcomeHash: 'sha256:outcome' });
+      // Never the other way round.
+      await ledger().inherit([{ identity: own, attempt: 0, state: 'in-doubt' }]);
+      expect(await ledger().claim(own, 2, OTHER)).toMatchObject({ kind: 'done' });
+    });
+
     it.each([
       [5, false],
       [6, true],

@@ -83,8 +83,22 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    ['src/runs/fork-children.ts', 'all.push(...(await planOf(at, below)).planned);', ''],
+    ['src/runs/fork-children.ts', 'all.push(...next.map((one) => ({ ...one, top })));', ''],
     ['test/runs/fork-children.test.ts', 'where what is below it cannot be read'],
+  ],
+  [
+    91,
+    ['src/runs/fork-children.ts', 'below.top === run.runId', 'below.top !== below.top'],
+    ['test/runs/fork-children.test.ts', 'has what all generations below performed noted'],
+  ],
+  [
+    91,
+    [
+      'src/adapters/postgres/effect-ledger.ts',
+      "state = CASE WHEN state = 'in-doubt' THEN $5 ELSE state END,",
+      'state = state,',
+    ],
+    ['test/adapters/postgres-stores.test.ts', 'what was in doubt above and is known by then'],
   ],
   ...['epoch < $3 AND run_id IN (SELECT parent_run_id FROM above)', 'epoch = $3'].map(
     (mutated): Row => [

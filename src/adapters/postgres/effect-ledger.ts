@@ -183,13 +183,16 @@ async function inherit(tx: Transaction, former: FormerEffect): Promise<void> {
   if ((await stateOf(tx, former.identity)) === 'none') return;
   const inherited = { idempotent: false, isAsked: true, isForeign: true, epoch: INHERITED_EPOCH };
   if (await insert(tx, { ...former, ...inherited, leaseMs: 0 })) return;
+  const { state, outcomeHash = null } = former;
   const { tenant, runId } = former.identity;
-  await tx.query(OWN_SQL, [effectIdOf(former.identity), runId, INHERITED_EPOCH, tenant]);
+  const own = [effectIdOf(former.identity), runId, INHERITED_EPOCH, tenant];
+  await tx.query(OWN_SQL, [...own, state, outcomeHash]);
 }
 
 /**
  * What was noted with a run above ($2's parent and those above that) while this one was not there is this one's own. What a run
- * below, or one beside it, has is left to that: whoever notes it again, in whatever order, changes nothing.
+ * below, or one beside it, has is left to that: whoever notes it again, in whatever order, changes nothing. What was in doubt
+ * when it was noted above may be known by now.
  */
 const OWN_SQL = `
   WITH RECURSIVE above AS (
@@ -197,7 +200,9 @@ const OWN_SQL = `
     UNION
     SELECT s.parent_run_id FROM above JOIN session_runs s ON s.tenant_id = $4 AND s.run_id = above.parent_run_id
   )
-  UPDATE effects SET run_id = $2
+  UPDATE effects SET run_id = $2,
+    state = CASE WHEN state = 'in-doubt' THEN $5 ELSE state END,
+    outcome_hash = CASE WHEN state = 'in-doubt' THEN $6 ELSE outcome_hash END
   WHERE effect_id = $1 AND epoch = $3 AND run_id IN (SELECT parent_run_id FROM above)`;
 
 interface NewEffect {
