@@ -5,6 +5,7 @@ import { eventRow } from '../rules/events.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
+import type { Stores } from '../ports/stores.ts';
 import type { RunLog } from './deps.ts';
 import { header, text, type Parameter } from './parameters.ts';
 
@@ -96,22 +97,33 @@ function isAnswer(payload: string): boolean {
   return !isToolChannel((JSON.parse(payload) as JsonObject).channel);
 }
 
+/** Of a run whose head has been read since. */
+export interface Resumed {
+  readonly log: Pick<RunLog, 'sequenceOf'>;
+  readonly runs: Pick<Stores['runs'], 'find'>;
+  /** Its history cannot be read now. */
+  readonly isAway: boolean;
+}
+
 /**
  * Sequence that the client has already, by a sequence or an eventId of this run; -1 for none. A log that was made again may
- * have had other events at the same sequences: from where they differ the client gets them all.
+ * have had other events at the same sequences: from where they differ the client gets them all. Throws service_unavailable of
+ * an event that history may give back, and validation_error of one that nobody knows.
  */
 export async function resumePoint(
   text: string | undefined,
   run: RunRow,
-  log: Pick<RunLog, 'sequenceOf'>,
+  { log, runs, isAway }: Resumed,
 ): Promise<number> {
   if (text === undefined) return -1;
   const sequence = await sequenceSeen(text, run, log);
-  const { retoldFrom } = run;
+  // That it is not there may be what the log was made again for, after the run was read.
+  const { retoldFrom } =
+    sequence === undefined ? ((await runs.find(run.tenant, run.runId)) ?? run) : run;
   if (retoldFrom !== undefined) return Math.min(sequence ?? Infinity, retoldFrom - 1);
-  if (sequence === undefined)
-    throw invalid('Last-Event-ID', 'is neither a sequence nor an eventId of this run');
-  return sequence;
+  if (sequence !== undefined) return sequence;
+  if (isAway) throw new HostError('service_unavailable');
+  throw invalid('Last-Event-ID', 'is neither a sequence nor an eventId of this run');
 }
 
 async function sequenceSeen(

@@ -5,11 +5,15 @@ import type { FacadeDeps } from './deps.ts';
 
 export const STALE_HEADER = 'openwop-log-stale';
 
-/** The head after everything that Temporal knew when this was called, and what marks the answer when it is away. */
+/**
+ * The head after everything that Temporal knew when this was called, and what marks the answer when it is away: history may
+ * have more then (`isAway`).
+ */
 export async function readHead(
   { log }: Pick<FacadeDeps, 'log'>,
   run: RunRef,
-): Promise<{ head: Head; headers: Readonly<Record<string, string>> }> {
-  const { head, stale } = await log.fresh(run);
-  return { head, headers: stale ? { [STALE_HEADER]: 'true' } : {} };
+): Promise<{ head: Head; headers: Readonly<Record<string, string>>; isAway: boolean }> {
+  const { head, stale, code } = await log.fresh(run);
+  const isAway = stale && code === 'service_unavailable';
+  return { head, headers: stale ? { [STALE_HEADER]: 'true' } : {}, isAway };
 }

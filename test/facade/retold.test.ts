@@ -1,7 +1,6 @@
 // A stream of a log that was made again without the places of lost text (architecture §3.6): who goes on by a sequence that may
 // have meant another event gets all from there on. [I118]
 import { describe, expect, it } from 'vitest';
-import { HostError } from '../../src/rules/errors.ts';
 import type { Head } from '../../src/ports/log.ts';
 import type { RunRow } from '../../src/ports/runs.ts';
 import { isLost, resumePoint } from '../../src/facade/event-query.ts';
@@ -9,11 +8,16 @@ import { runRow } from '../support/log-parts.ts';
 
 const KNOWN = 'evt-000000000000000000000000007';
 const UNKNOWN = 'evt-000000000000000000000000008';
+const whole: RunRow = runRow('run-a');
+const retold: RunRow = { ...whole, retoldFrom: 5 };
 const log = {
   sequenceOf: (_: unknown, eventId: string) => Promise.resolve(eventId === KNOWN ? 7 : undefined),
 };
-const whole: RunRow = runRow('run-a');
-const retold: RunRow = { ...whole, retoldFrom: 5 };
+/** `now`: what the run's row has become. */
+const at = (now: RunRow, isAway = false) => ({
+  ...{ log, isAway },
+  runs: { find: () => Promise.resolve(now) },
+});
 
 describe('stream-modes.md: a stream goes on', () => {
   it.each([
@@ -24,14 +28,23 @@ describe('stream-modes.md: a stream goes on', () => {
   ])(
     'after %s: after %i, of a log that was made again from 5 on after %i',
     async (asked, after, again) => {
-      expect(await resumePoint(asked, whole, log)).toBe(after);
-      expect(await resumePoint(asked, retold, log)).toBe(again);
+      expect(await resumePoint(asked, whole, at(whole))).toBe(after);
+      expect(await resumePoint(asked, retold, at(retold))).toBe(again);
     },
   );
 
   it('after an event that is not there it is refused; where it may have been lost it begins where the log was made again', async () => {
-    await expect(resumePoint(UNKNOWN, whole, log)).rejects.toThrow(HostError);
-    expect(await resumePoint(UNKNOWN, retold, log)).toBe(4);
+    const unknown = { code: 'validation_error' };
+    await expect(resumePoint(UNKNOWN, whole, at(whole))).rejects.toMatchObject(unknown);
+    expect(await resumePoint(UNKNOWN, retold, at(retold))).toBe(4);
+    // It was made again while it was read for this.
+    expect(await resumePoint(UNKNOWN, whole, at(retold))).toBe(4);
+  });
+
+  it('after an event that history may have it is refused for now while that cannot be read', async () => {
+    const away = { code: 'service_unavailable' };
+    await expect(resumePoint(UNKNOWN, whole, at(whole, true))).rejects.toMatchObject(away);
+    expect(await resumePoint(KNOWN, whole, at(whole, true))).toBe(7);
   });
 
   it.each([

@@ -55,9 +55,11 @@ async function answerEvents(
   { request, response }: Exchange,
 ): Promise<void> {
   const { modes, bufferMs = 0, resumeAfter } = parameters;
-  const asked = await resumePoint(resumeAfter, row, deps.log);
+  // First: history may have an event that the database has lost.
+  const { head, headers, isAway } = await readHead(deps, row);
+  const { log, stores } = deps;
+  const asked = await resumePoint(resumeAfter, row, { log, runs: stores.runs, isAway });
   response.setHeader('Vary', 'Accept');
-  const { head, headers } = await readHead(deps, row);
   response.set(headers);
   const stream = deps.streams.open(caller.subject, response);
   if (request.accepts(['text/event-stream', 'application/json']) !== 'text/event-stream') {
