@@ -7,6 +7,7 @@ import {
   effectOf,
   hasTwoReasons,
   outputsOf,
+  type ActionEffect,
   type OfferedAction,
 } from '../rules/gate-actions.ts';
 import { digestOf, sha256Hex } from '../rules/ids.ts';
@@ -69,7 +70,7 @@ export async function answerInterrupt(
   const { head, stale } = await deps.log.fresh(row);
   const open = openInterrupts(head.snapshot).find((interrupt) => isMeant(interrupt, meant));
   if (open?.isUntold) throw untold();
-  const fault = open && faultOf(value, open.resumeSchema);
+  const fault = open && faultAt(open, value);
   if (stale && !head.closed) {
     // No ground to decide on, but what the sender saw: when the retry comes, the next question may be open.
     if (open && !fault) await bind(open.interruptId);
@@ -118,7 +119,7 @@ export async function answerOpen(
   const { nodeId, interruptId, resumeSchema } = open;
   const value = normalized(kept(deps, answer.value, ANSWER));
   const by = principalOf(resolvedBy);
-  const fault = faultOf(value, resumeSchema) ?? outdated(open, { value, by, heard });
+  const fault = faultAt(open, value) ?? outdated(open, { value, by, heard });
   if (fault) throw fault;
   const bodyDigest = sha256Hex(canonicalJson(answer.value));
   const updateId = `p-${sha256Hex(canonicalJson([row.runId, interruptId, heard, by, bodyDigest]))}`;
@@ -138,11 +139,34 @@ function outdated(
   if (!own || own.heard <= heard || !isJsonObject(value)) return undefined;
   if (own.of === votedFor(value) && own.said === saidWith(value)) return undefined;
   // A question back takes no vote's place.
-  const choices = Array.isArray(data.choices) ? (data.choices as unknown as OfferedAction[]) : [];
-  const action = typeof value.action === 'string' ? value.action : '';
-  if (!isVote(effectOf(choices, action))) return undefined;
-  const reason = 'You have voted otherwise since this form was shown. Vote again where you see it.';
+  if (!isVote(effectAt(data, value))) return undefined;
+  const reason = 'You have voted again since this form was shown. Vote again where you see it.';
   return new HostError('validation_error', { reason });
+}
+
+/** What an answer to a gate does. Undefined: it is an answer to another question. */
+function effectAt(
+  { choices }: OpenInterrupt['data'],
+  { action }: JsonObject,
+): ActionEffect | undefined {
+  const offered = Array.isArray(choices) ? (choices as unknown as OfferedAction[]) : [];
+  return typeof action === 'string' ? effectOf(offered, action) : undefined;
+}
+
+/** An answer that a gate puts out is as large as its outputs, which have why it was given twice. */
+function faultAt(
+  { data, resumeSchema }: Pick<OpenInterrupt, 'data' | 'resumeSchema'>,
+  value: JsonValue,
+): HostError | undefined {
+  const fault = faultOf(value, resumeSchema);
+  if (fault || !isJsonObject(value)) return fault;
+  const effect = effectAt(data, value);
+  const isPutOut = effect === 'continue' || effect === 'route';
+  if (!isPutOut || jsonBytes(outputsOf(value)) <= INLINE_VALUE_BYTES) return undefined;
+  const reason = 'The outputs of the gate have why it was given under both names.';
+  return new HostError('payload_too_large', {
+    ...{ field: RESUME_VALUE, limit: INLINE_VALUE_BYTES, reason },
+  });
 }
 
 const schemaDigestOf = (schema: JsonObject | undefined): string =>
@@ -218,8 +242,7 @@ function faultOf(
   schema: JsonObject | undefined,
   field = RESUME_VALUE,
 ): HostError | undefined {
-  // A gate has as many outputs as its answer, and why it was given twice.
-  if (jsonBytes(isJsonObject(value) ? outputsOf(value) : value) > INLINE_VALUE_BYTES)
+  if (jsonBytes(value) > INLINE_VALUE_BYTES)
     return new HostError('payload_too_large', { field, limit: INLINE_VALUE_BYTES });
   if (!schema) return undefined;
   const compiled = compileUserSchema(schema, COMPOSED);

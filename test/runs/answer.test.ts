@@ -9,6 +9,7 @@ import { INLINE_VALUE_BYTES } from '../../src/rules/limits.ts';
 import { createRedactor } from '../../src/rules/redaction.ts';
 import { subjectOf, type Subject } from '../../src/rules/subject.ts';
 import type { StandingVote } from '../../src/rules/votes.ts';
+import type { ApprovalGateConfig } from '../../schemas/types.generated.ts';
 import { fold } from '../../src/log/fold.ts';
 import { answerInterrupt, answerOpen } from '../../src/runs/answer.ts';
 import {
@@ -265,9 +266,10 @@ describe('why somebody answers so', () => {
 
 // [I117]
 test('an answer is as large as the outputs of its gate may be, which have why twice', async () => {
+  const actions: ApprovalGateConfig['actions'] = ['accept', 'edit', 'reject'];
   const open = {
-    ...{ nodeId: 'gate', interruptId: 'int-1', data: {} },
-    resumeSchema: approvalSchema(['accept', 'edit-accept']),
+    ...{ nodeId: 'gate', interruptId: 'int-1', data: { choices: offeredActions({ actions }) } },
+    resumeSchema: approvalSchema(['accept', 'edit-accept', 'reject']),
   } as unknown as Parameters<typeof answerOpen>[1];
   const { deps, sent } = asking(['int-1']);
   const given = (more: number): JsonObject => {
@@ -280,6 +282,11 @@ test('an answer is as large as the outputs of its gate may be, which have why tw
   await expect(send(given(1))).rejects.toMatchObject({ code: 'payload_too_large' });
   await send(given(0));
   expect(sent).toHaveLength(1);
+  // A no has no outputs.
+  const no = { action: 'reject', reason: '\u754c'.repeat(8000) };
+  expect(jsonBytes({ ...no, feedback: no.reason })).toBeGreaterThan(INLINE_VALUE_BYTES);
+  await send(no);
+  expect(sent).toHaveLength(2);
 });
 
 describe('interrupt-profiles.md §quorum: a vote by a form', () => {
