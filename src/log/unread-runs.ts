@@ -9,23 +9,35 @@ const MAX_ERASURES = 1_000;
 const MAX_RUNS = 1_000;
 
 export interface UnreadRound {
-  /** The run cannot be read in this round. True: nor could it in any round for so long. */
+  /** The run cannot be read in this round. True: nor could it in any round for so long, of which there were enough. */
   isLate(runId: string, unreadMs: number): boolean;
   /** `isWhole`: each open run was looked at. Those that were read are forgotten. */
   end(isWhole: boolean): void;
 }
 
+interface Unread {
+  readonly deadline: Deadline;
+  /** In which it could not be read. */
+  readonly rounds: number;
+}
+
 export class UnreadRuns {
-  readonly #erasures = new Recent<string, ReadonlyMap<string, Deadline>>(MAX_ERASURES);
+  readonly #erasures = new Recent<string, ReadonlyMap<string, Unread>>(MAX_ERASURES);
+  readonly #minRounds: number;
+
+  /** `minRounds`: time alone passes also where no round is made, as while the database is away. */
+  constructor(minRounds = 1) {
+    this.#minRounds = minRounds;
+  }
 
   round(erasureId: string): UnreadRound {
-    const before = this.#erasures.get(erasureId) ?? new Map<string, Deadline>();
-    const now = new Map<string, Deadline>();
+    const before = this.#erasures.get(erasureId) ?? new Map<string, Unread>();
+    const now = new Map<string, Unread>();
     return {
-      isLate(runId, unreadMs) {
-        const deadline = before.get(runId) ?? new Deadline(unreadMs);
-        if (now.size < MAX_RUNS) now.set(runId, deadline);
-        return deadline.isOver();
+      isLate: (runId, unreadMs) => {
+        const { deadline = new Deadline(unreadMs), rounds = 0 } = before.get(runId) ?? {};
+        if (now.size < MAX_RUNS) now.set(runId, { deadline, rounds: rounds + 1 });
+        return deadline.isOver() && rounds + 1 >= this.#minRounds;
       },
       end: (isWhole) => {
         const left = isWhole ? now : new Map([...before, ...now]);

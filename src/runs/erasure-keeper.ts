@@ -7,6 +7,8 @@ import { UnreadRuns } from '../log/unread-runs.ts';
 
 /** Time between two rounds in ms, the erasures that are read at once, and the keys that a round wraps again. */
 const ROUND_MS = 5_000;
+/** Rounds in which a run cannot be read, before its log ends without what is unread. */
+const MIN_UNREAD_ROUNDS = 4;
 const PAGE_ERASURES = 10;
 const ROUND_KEYS = 500;
 
@@ -23,7 +25,7 @@ export type ErasureKeeperDeps = EraseDeps & {
 
 export function createErasureKeeper(given: ErasureKeeperDeps): ErasureKeeper {
   const { roundMs = ROUND_MS } = given;
-  const deps = { ...given, unread: new UnreadRuns() };
+  const deps = { ...given, unread: new UnreadRuns(MIN_UNREAD_ROUNDS) };
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isBusy = false;

@@ -38,6 +38,11 @@ it('begins again once it was read, or nothing waits for it any more', () => {
   expect(isLate(done)).toEqual([true]);
 });
 
+it('counts rounds, too: time passes also where none is made', () => {
+  const away = new UnreadRuns(3);
+  expect([1, 2, 3].flatMap(() => isLate(away))).toEqual([false, false, true]);
+});
+
 it('goes on where a round did not come to the run', () => {
   const unread = begun();
   isLate(unread, { runs: [], isWhole: false });

@@ -85,10 +85,15 @@ export const OF_ERASURE: readonly Row[] = [
     115,
     [
       'src/adapters/postgres/run-store.ts',
-      "h.closed AND h.temporal_run_id = '' AS was_ended",
+      "h.closed AND (h.temporal_run_id = '' OR started.temporal_run_id <> $2) AS was_ended",
       'h.closed AS was_ended',
     ],
     [OF_LOST_ROWS, 'of a run that somebody else started'],
+  ],
+  [
+    115,
+    ['src/adapters/postgres/run-store.ts', ' OR started.temporal_run_id <> $2) AS', ') AS'],
+    [OF_LOST_ROWS, 'which had lost the run, began it again'],
   ],
   [
     115,

@@ -410,4 +410,21 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     const { inTemporal, status } = await startNew(deps, accepted.inserted);
     expect([inTemporal, status, terminated]).toEqual([true, 'completed', []]);
   });
+
+  // [I115]
+  it('a start that arrives late is taken back where Temporal, which had lost the run, began it again', async () => {
+    const run = newRun();
+    const accepted = await stores.runs.accept(run);
+    if (accepted.kind !== 'claimed' || !accepted.inserted) throw new Error(accepted.kind);
+    const start = async () => {
+      await stores.runs.markStarted(refTo(run.runId), 'T1');
+      await endRun(refTo(run.runId));
+      return { temporalRunId: 'T2' };
+    };
+    terminated.length = 0;
+    const terminate = async (runId: string) => void terminated.push(runId);
+    const engine = { start, terminate } as unknown as RunEngine;
+    const { inTemporal } = await startNew({ stores, log, logger, engine }, accepted.inserted);
+    expect([inTemporal, terminated]).toEqual([false, [run.runId]]);
+  });
 });

@@ -226,7 +226,7 @@ function starts(
            UPDATE run_heads SET temporal_run_id = started.temporal_run_id FROM started
            WHERE run_id = $1 AND run_heads.temporal_run_id = '' AND NOT closed
          )
-         SELECT h.status, h.closed AND h.temporal_run_id = '' AS was_ended
+         SELECT h.status, h.closed AND (h.temporal_run_id = '' OR started.temporal_run_id <> $2) AS was_ended
          FROM started LEFT JOIN run_heads h ON h.run_id = $1`,
         [runId, temporalRunId, tenant],
       );
