@@ -93,7 +93,7 @@ function homeLink({ homeUrl, snapshot: { parentRunId } }: RunPageModel): string 
 /** Hidden: the script loads the page again by this link, or shows it, where the log was made again (architecture §3.6). */
 function madeAgain({ snapshot: { runId } }: RunPageModel): string {
   const href = `/pages/runs/${encodeURIComponent(runId)}?notice=made-again`;
-  return `<p id="made-again" class="notice stale" role="alert" hidden>The log of this run was made again: what you see here may be old. <a href="${href}">Load the page again.</a> It does not keep what you have typed.</p>`;
+  return `<p id="made-again" class="notice stale" role="alert" hidden>The log of this run, or of one below it, was made again: what you see here may be old. <a href="${href}">Load the page again.</a> It does not keep what you have typed.</p>`;
 }
 
 /** The script takes it anew from the server: where it went apart is told by its end. */

@@ -54,7 +54,7 @@ const NOTICES: Readonly<Record<string, NonNullable<RunPageModel['notice']>>> = {
   cancelling: { kind: 'info', text: 'The run is being cancelled.' },
   'made-again': {
     kind: 'info',
-    text: 'The log of this run was made again after the database had lost a part of it. You see it as it is now.',
+    text: 'The log of this run, or of one below it, was made again after the database had lost a part of it. You see it as it is now.',
   },
   ended: { kind: 'info', text: 'The run had ended already: there was nothing to cancel.' },
 };
