@@ -128,7 +128,7 @@ export async function answerOpen(
 }
 
 /**
- * Why an old form gives no vote: its sender has voted otherwise since it was shown, or for the same with another reason, and by
+ * Why an old form gives no vote: its sender has voted again since it was shown, or for the same with another reason, and by
  * its id it may be a repeat of what came before that.
  */
 function outdated(

@@ -323,7 +323,7 @@ describe('interrupt-profiles.md §quorum: a vote by a form', () => {
     const changed = [vote('ada', 'accept', 2)];
     await expect(sent('reject', 0, changed)).rejects.toMatchObject({
       code: 'validation_error',
-      details: { reason: expect.stringMatching(/voted otherwise since/) as string },
+      details: { reason: expect.stringMatching(/voted again since/) as string },
     });
     expect(await sent('accept', 1, changed)).toBeDefined();
     // What others have said meanwhile, and a question back, stand in nobody's way.
