@@ -54,12 +54,21 @@ export const OF_ERASURE: readonly Row[] = [
   ],
   [
     115,
-    ['src/log/unread-runs.ts', 'return deadline.isOver();', 'return true;'],
-    ['test/runs/erasure-keeper.test.ts', 'whatever the clocks say'],
+    ['src/log/unread-runs.ts', 'return deadline.isOver() && rounds', 'return rounds'],
+    ['test/log/unread-runs.test.ts', 'the time counts from the first round'],
   ],
   [
     115,
-    ['src/runs/erasure-keeper.ts', '{ ...given, unread: new UnreadRuns() }', 'given'],
+    ['src/log/unread-runs.ts', ' && rounds + 1 >= this.#minRounds', ''],
+    ['test/log/unread-runs.test.ts', 'counts rounds, too'],
+  ],
+  [
+    115,
+    [
+      'src/runs/erasure-keeper.ts',
+      '{ ...given, unread: new UnreadRuns(MIN_UNREAD_ROUNDS) }',
+      'given',
+    ],
     ['test/runs/erasure-keeper.test.ts', 'whatever the clocks say'],
   ],
   [

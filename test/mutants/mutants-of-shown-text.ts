@@ -149,7 +149,12 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
-    ['src/runs/answer.ts', 'isJsonObject(value) ? outputsOf(value) : value', 'value'],
+    ['src/runs/answer.ts', 'jsonBytes(outputsOf(value)) <=', 'jsonBytes(value) <='],
+    ['test/runs/answer.test.ts', 'an answer is as large'],
+  ],
+  [
+    117,
+    ['src/runs/answer.ts', 'if (!isPutOut || jsonBytes(', 'if (jsonBytes('],
     ['test/runs/answer.test.ts', 'an answer is as large'],
   ],
   [
