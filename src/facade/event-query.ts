@@ -97,6 +97,8 @@ function isAnswer(payload: string): boolean {
   return !isToolChannel((JSON.parse(payload) as JsonObject).channel);
 }
 
+const EVENT_ID = /^evt-[0-9A-Za-z]{27}$/;
+
 /** Of a run whose head has been read since. */
 export interface Resumed {
   readonly log: Pick<RunLog, 'sequenceOf'>;
@@ -117,12 +119,11 @@ export async function resumePoint(
 ): Promise<number> {
   if (text === undefined) return -1;
   const sequence = await sequenceSeen(text, run, log);
-  // That it is not there may be what the log was made again for, after the run was read.
-  const { retoldFrom } =
-    sequence === undefined ? ((await runs.find(run.tenant, run.runId)) ?? run) : run;
+  // The log may have been made again after the run was read, and before the event was looked for.
+  const { retoldFrom } = (await runs.find(run.tenant, run.runId)) ?? run;
   if (retoldFrom !== undefined) return Math.min(sequence ?? Infinity, retoldFrom - 1);
   if (sequence !== undefined) return sequence;
-  if (isAway) throw new HostError('service_unavailable');
+  if (isAway && EVENT_ID.test(text)) throw new HostError('service_unavailable');
   throw invalid('Last-Event-ID', 'is neither a sequence nor an eventId of this run');
 }
 

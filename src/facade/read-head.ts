@@ -1,6 +1,7 @@
 // The head that a read answers from, marked where Temporal could not be asked (architecture §3.3).
 import type { Head } from '../ports/log.ts';
 import type { RunRef } from '../ports/runs.ts';
+import { SETTLED } from '../log/session-resume.ts';
 import type { FacadeDeps } from './deps.ts';
 
 export const STALE_HEADER = 'openwop-log-stale';
@@ -14,6 +15,6 @@ export async function readHead(
   run: RunRef,
 ): Promise<{ head: Head; headers: Readonly<Record<string, string>>; isAway: boolean }> {
   const { head, stale, code } = await log.fresh(run);
-  const isAway = stale && code === 'service_unavailable';
+  const isAway = stale && !(code !== undefined && SETTLED.has(code));
   return { head, headers: stale ? { [STALE_HEADER]: 'true' } : {}, isAway };
 }

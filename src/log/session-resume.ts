@@ -69,8 +69,8 @@ async function askOpenRuns(
   return areAsked;
 }
 
-/** To ask again later does not help: of such a run nobody has the event. */
-const SETTLED: ReadonlySet<string> = new Set([
+/** Why a log could not be brought up to date, where to ask again later does not help: of such a run nobody has the event. */
+export const SETTLED: ReadonlySet<string> = new Set([
   ...['run_not_found', 'history_missing', 'history_undecodable'],
 ]);
 

@@ -118,7 +118,7 @@ export type AcceptOutcome =
 export interface MarkedStart {
   /** Of the head then; `pending` where there is none. */
   readonly status: RunStatus;
-  /** Its log was ended before any start was noted. A run that ended by itself names its execution. */
+  /** Its log was ended before any start was noted, or is of another execution. A run that ended by itself names its own. */
   readonly wasEnded: boolean;
 }
 

@@ -153,19 +153,22 @@ function effectAt(
   return typeof action === 'string' ? effectOf(offered, action) : undefined;
 }
 
+type Asked = Pick<OpenInterrupt, 'data' | 'resumeSchema'>;
+
 /** An answer that a gate puts out is as large as its outputs, which have why it was given twice. */
 function faultAt(
-  { data, resumeSchema }: Pick<OpenInterrupt, 'data' | 'resumeSchema'>,
+  { data, resumeSchema }: Asked,
   value: JsonValue,
+  field = RESUME_VALUE,
 ): HostError | undefined {
-  const fault = faultOf(value, resumeSchema);
+  const fault = faultOf(value, resumeSchema, field);
   if (fault || !isJsonObject(value)) return fault;
-  const effect = effectAt(data, value);
+  const effect = data.artifactType === 'approval' ? effectAt(data, value) : undefined;
   const isPutOut = effect === 'continue' || effect === 'route';
   if (!isPutOut || jsonBytes(outputsOf(value)) <= INLINE_VALUE_BYTES) return undefined;
   const reason = 'The outputs of the gate have why it was given under both names.';
   return new HostError('payload_too_large', {
-    ...{ field: RESUME_VALUE, limit: INLINE_VALUE_BYTES, reason },
+    ...{ field, limit: INLINE_VALUE_BYTES, reason },
   });
 }
 
@@ -221,10 +224,10 @@ async function send(
 /** As the run takes it. Throws validation_error and payload_too_large. */
 export function checkedValue(
   value: JsonValue,
-  { schema, field }: { readonly schema: JsonObject | undefined; readonly field: string },
+  { question, field }: { readonly question: Asked; readonly field: string },
 ): JsonValue {
   const taken = normalized(value);
-  const fault = faultOf(taken, schema, field);
+  const fault = faultAt(question, taken, field);
   if (fault) throw fault;
   return taken;
 }
@@ -240,7 +243,7 @@ function normalized(value: JsonValue): JsonValue {
 function faultOf(
   value: JsonValue,
   schema: JsonObject | undefined,
-  field = RESUME_VALUE,
+  field: string,
 ): HostError | undefined {
   if (jsonBytes(value) > INLINE_VALUE_BYTES)
     return new HostError('payload_too_large', { field, limit: INLINE_VALUE_BYTES });

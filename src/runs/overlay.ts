@@ -362,7 +362,7 @@ function messageOf(
       `${FIELD}/answer/seq`,
       'is what several people answered: one answer decides nothing',
     );
-  const own = checkedValue(value, { schema: open.resumeSchema, field: VALUE });
+  const own = checkedValue(value, { question: open, field: VALUE });
   return {
     kind: 'message',
     message: {

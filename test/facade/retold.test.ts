@@ -38,12 +38,16 @@ describe('stream-modes.md: a stream goes on', () => {
     await expect(resumePoint(UNKNOWN, whole, at(whole))).rejects.toMatchObject(unknown);
     expect(await resumePoint(UNKNOWN, retold, at(retold))).toBe(4);
     // It was made again while it was read for this.
-    expect(await resumePoint(UNKNOWN, whole, at(retold))).toBe(4);
+    for (const asked of [UNKNOWN, KNOWN, '7'])
+      expect(await resumePoint(asked, whole, at(retold))).toBe(4);
   });
 
   it('after an event that history may have it is refused for now while that cannot be read', async () => {
     const away = { code: 'service_unavailable' };
     await expect(resumePoint(UNKNOWN, whole, at(whole, true))).rejects.toMatchObject(away);
+    await expect(resumePoint('abc', whole, at(whole, true))).rejects.toMatchObject({
+      code: 'validation_error',
+    });
     expect(await resumePoint(KNOWN, whole, at(whole, true))).toBe(7);
   });
 

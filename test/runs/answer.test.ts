@@ -268,7 +268,8 @@ describe('why somebody answers so', () => {
 test('an answer is as large as the outputs of its gate may be, which have why twice', async () => {
   const actions: ApprovalGateConfig['actions'] = ['accept', 'edit', 'reject'];
   const open = {
-    ...{ nodeId: 'gate', interruptId: 'int-1', data: { choices: offeredActions({ actions }) } },
+    ...{ nodeId: 'gate', interruptId: 'int-1' },
+    data: { artifactType: 'approval', choices: offeredActions({ actions }) },
     resumeSchema: approvalSchema(['accept', 'edit-accept', 'reject']),
   } as unknown as Parameters<typeof answerOpen>[1];
   const { deps, sent } = asking(['int-1']);
@@ -287,6 +288,10 @@ test('an answer is as large as the outputs of its gate may be, which have why tw
   expect(jsonBytes({ ...no, feedback: no.reason })).toBeGreaterThan(INLINE_VALUE_BYTES);
   await send(no);
   expect(sent).toHaveLength(2);
+  // Nor has a question of the host's own, as whether a call is made.
+  const own = { ...open, data: { ...open.data, artifactType: 'tool-call' } };
+  await answerOpen(deps, own, { row: ROW, value: given(1), resolvedBy: ADA, heard: 0 });
+  expect(sent).toHaveLength(3);
 });
 
 describe('interrupt-profiles.md §quorum: a vote by a form', () => {
