@@ -61,7 +61,10 @@ describe.skipIf(!chromiumPath)('[chromium] a rehearsal', () => {
       if (javaScriptEnabled) expect(await graveFindings(page)).toEqual([]);
       const width = await page.evaluate('document.documentElement.scrollWidth').catch(() => 390);
       expect(width).toBeLessThanOrEqual(PHONE.width);
+      // The run may have ended before the browser has the page that the click leads to.
+      const skipped = page.waitForEvent('load');
       await page.getByRole('button', { name: 'Skip to the deadline' }).click();
+      await skipped;
       expect((await host.waitFor(runId, ended)).error?.code).toBe('interrupt_timeout');
       await page.reload();
       expect(await page.getByRole('button', { name: /^Skip/ }).count()).toBe(0);
