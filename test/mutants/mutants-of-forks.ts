@@ -84,7 +84,7 @@ export const OF_FORKS: readonly Row[] = [
   [
     91,
     ['src/runs/fork-children.ts', 'all.push(...next.map((one) => ({ ...one, top })));', ''],
-    ['test/runs/fork-children.test.ts', 'where what is below it cannot be read'],
+    ['test/runs/fork-children.test.ts', 'has what all generations below performed noted'],
   ],
   [
     91,
