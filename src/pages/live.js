@@ -4,6 +4,7 @@
 import { keepSlider } from './at.js';
 import { announce, guardForms, keepTimes, setLive, showTimes, swap } from './browser.js';
 import { keepCauses } from './causes.js';
+import { isChanged } from './made-again.js';
 import { followLog } from './run-log.js';
 import { hasUnfollowed, keepThreads } from './threads.js';
 
@@ -94,14 +95,9 @@ function refreshCard(card, fresh) {
 function isHeld(part) {
   const form = part.closest('form');
   if (!form || !part.querySelector('input[type=hidden]')) return false;
-  return Boolean(form.dataset.sent) || (part.querySelector('[name=heard]') && isFilledIn(form));
-}
-
-function isFilledIn({ elements }) {
-  return [...elements].some((field) =>
-    field.options
-      ? [...field.options].some((option) => option.selected !== option.defaultSelected)
-      : field.defaultValue !== undefined && field.value !== field.defaultValue,
+  return (
+    Boolean(form.dataset.sent) ||
+    (part.querySelector('[name=heard]') && [...form.elements].some(isChanged))
   );
 }
 

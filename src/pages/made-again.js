@@ -25,7 +25,8 @@ function isInUse({ dataset, elements }) {
   return dataset.sent !== undefined || [...elements].some(isChanged);
 }
 
-function isChanged(field) {
+/** Of a field of a form: it does not hold what the HTML says. */
+export function isChanged(field) {
   if (field.options) return field.selectedIndex !== renderedChoice([...field.options]);
   return (
     field.checked !== field.defaultChecked || field.value !== (field.defaultValue ?? field.value)
