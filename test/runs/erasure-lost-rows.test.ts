@@ -394,37 +394,35 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     expect(await shownLog(refTo(run.runId))).toEqual(['run.failed']);
   });
 
-  // [I115]
-  it('a start that arrives late takes back nothing of a run that somebody else started, and that has ended', async () => {
+  /** A run that somebody else starts as T1, and that ends, while this start of it, as `temporalRunId`, is under way. */
+  async function startedLate(temporalRunId: string) {
     const run = newRun();
     const accepted = await stores.runs.accept(run);
     if (accepted.kind !== 'claimed' || !accepted.inserted) throw new Error(accepted.kind);
     const start = async () => {
       await stores.runs.markStarted(refTo(run.runId), 'T1');
       await endRun(refTo(run.runId));
-      return { temporalRunId: 'T1' };
+      return { temporalRunId };
     };
     terminated.length = 0;
+    return { run, inserted: accepted.inserted, start };
+  }
+
+  // [I115]
+  it('a start that arrives late takes back nothing of a run that somebody else started, and that has ended', async () => {
+    const { inserted, start } = await startedLate('T1');
     const engine = { start, terminate: async (runId: string) => end(runId) };
     const deps = { stores, log, logger, engine: engine as unknown as RunEngine };
-    const { inTemporal, status } = await startNew(deps, accepted.inserted);
+    const { inTemporal, status } = await startNew(deps, inserted);
     expect([inTemporal, status, terminated]).toEqual([true, 'completed', []]);
   });
 
   // [I115]
   it('a start that arrives late is taken back where Temporal, which had lost the run, began it again', async () => {
-    const run = newRun();
-    const accepted = await stores.runs.accept(run);
-    if (accepted.kind !== 'claimed' || !accepted.inserted) throw new Error(accepted.kind);
-    const start = async () => {
-      await stores.runs.markStarted(refTo(run.runId), 'T1');
-      await endRun(refTo(run.runId));
-      return { temporalRunId: 'T2' };
-    };
-    terminated.length = 0;
+    const { run, inserted, start } = await startedLate('T2');
     const terminate = async (runId: string) => void terminated.push(runId);
     const engine = { start, terminate } as unknown as RunEngine;
-    const { inTemporal } = await startNew({ stores, log, logger, engine }, accepted.inserted);
+    const { inTemporal } = await startNew({ stores, log, logger, engine }, inserted);
     expect([inTemporal, terminated]).toEqual([false, [run.runId]]);
   });
 });
