@@ -160,12 +160,12 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
   [
     99,
     [LEDGER, 'const epoch = wordEpoch(options) + 1;', 'const epoch = 1;'],
-    [OF_STORES, 'no row, holds for one claim'],
+    [OF_STORES, 'where a fork has no row, about epoch 1, is about that doubt'],
   ],
   [
     99,
     [LEDGER, 'Math.max(found.epoch, wordEpoch(options))', 'found.epoch'],
-    [OF_STORES, 'an inherited row, holds for one claim'],
+    [OF_STORES, 'about a later doubt than the row has, as after a failover, holds for one claim'],
   ],
   [
     34,

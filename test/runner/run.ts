@@ -8,10 +8,12 @@ import {
   testFiles,
 } from '../support/projects.ts';
 import { CACHE_DIR } from '../support/temporal.ts';
+import { MUTANTS } from '../mutants/mutants.ts';
 import { overBudget } from './budget.ts';
 import { keepDurations, readDurations } from './durations.ts';
 import { keepFlakes, readFlakes, tooOften, type Flake } from './flakes.ts';
 import { Greens } from './green.ts';
+import { withoutKiller } from './killers.ts';
 import { lastLine, resultsOf, slowestFiles, totals, type Outcome } from './outcome.ts';
 import { inProcess, plan, processes, type Track } from './plan.ts';
 import { tryAgain } from './second-try.ts';
@@ -91,13 +93,13 @@ function close(run: TestRun, outcome: Outcome, { flakes, isWhole, hasServer }: S
   const required = process.env.OPENWOP_TEST_REQUIRE ?? '';
   const isRefused = required !== '' && outcome.skipped > 0;
   if (isRefused) lines.push(`OPENWOP_TEST_REQUIRE=${required}: a skip is a failure.`);
-  const over = overBudget(run.lines, isWhole);
-  lines.push(...over);
+  const against = [...overBudget(run.lines, isWhole), ...withoutKiller(run.lines, MUTANTS)];
+  lines.push(...against);
   const isStopped = run.why !== undefined && outcome.failed === 0;
   const isEmpty = outcome.passed + outcome.failed === 0;
   if (isEmpty) lines.push('No test ran: nothing is of that name.');
   const others = silent.length + Number(isStopped) + Number(isEmpty);
-  const failed = outcome.failed + stopping.length + over.length + others;
+  const failed = outcome.failed + stopping.length + against.length + others;
   lines.push(lastLine({ ...outcome, failed }));
   return { lines, code: failed > 0 || isRefused ? 1 : 0 };
 }
