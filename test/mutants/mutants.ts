@@ -276,7 +276,8 @@ const ROWS: readonly Row[] = [
       'const claim = await claimEffect(effect, word);',
       "const claim = { kind: 'perform' as const, effectId: `e-${word}`, epoch: 1, inDoubt: false, isAsked: true, isForeign: false };",
     ],
-    [OF_CALL_TOOL, 'claimed, performed, settled'],
+    // Its settlement alone would be put back, as after a failover.
+    [OF_CALL_TOOL, 'a done effect is returned, not performed'],
   ],
   [
     33,
