@@ -273,6 +273,8 @@ describe('architecture §5: a word that a source was given permits nothing in it
     const forked = await branch(runId, at('interrupt.resolved'), { answers: 'recorded' });
     expect((await host.waitFor(forked, asks)).status).toBe('waiting-approval');
     expect(paying.paid).toEqual([]);
+    const types = (await rowsOf(forked)).map(({ type }) => type);
+    expect(types.filter((type) => type.startsWith('interrupt.'))).toEqual(['interrupt.requested']);
     await answer(forked, 'accept');
     expect((await host.waitFor(forked, ended)).status).toBe('failed');
     expect(paying.paid).toEqual([10]);

@@ -153,8 +153,13 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    ['workflows/recorded-steps.ts', 'request: withoutWord(request) }', 'request }'],
-    [OF_EFFECTS, 'a call that was under way by it'],
+    // The ledger's epochs hold most such words as well.
+    [
+      WORDS,
+      "if (resolution?.kind !== 'perform') return request;",
+      'if (!resolution) return request;',
+    ],
+    [OF_WORDS, 'a step that is begun again has no word that performs'],
   ],
   [
     91,
