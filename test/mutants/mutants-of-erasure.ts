@@ -205,6 +205,15 @@ export const OF_ERASURE: readonly Row[] = [
     [TABLE, 'reasons.length === 0 ? undefined', 'reasons.length < 9 ? undefined'],
     [OF_TABLE, 'can hand out'],
   ],
+  [
+    102,
+    [
+      'src/runs/erase.ts',
+      'if (!wait || patience.isOver()) return wait;',
+      'return wait && undefined;',
+    ],
+    [OF_LOST_ROWS, 'signs nothing while the database may still give out'],
+  ],
   [102, [TABLE, 'state IS NULL OR replay_lsn', 'replay_lsn'], [OF_TABLE, 'a standby: ']],
   [102, [TABLE, 'replay_lsn < lsn OR ', ''], [OF_TABLE, 'a standby: ']],
   [102, [TABLE, 'NOT active AND ', 'false AND '], [OF_TABLE, 'a standby: ']],

@@ -1,5 +1,5 @@
 // An erasure where rows of one run are lost or damaged (architecture §10.1), on both twins: the key is destroyed, the log of
-// the run has one ending, and the receipt says of which runs the logs are not kept.
+// the run has one ending, and the receipt says of which runs the logs are not kept. It is signed last.
 import proto from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Db } from '../../src/adapters/postgres/db.ts';
@@ -8,7 +8,7 @@ import { createLog } from '../../src/log/log.ts';
 import type { RunEngine } from '../../src/ports/engine.ts';
 import type { RunRef } from '../../src/ports/runs.ts';
 import type { Stores } from '../../src/ports/stores.ts';
-import type { ErasureRow } from '../../src/ports/subjects.ts';
+import type { ErasureRow, ErasureWait } from '../../src/ports/subjects.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { advanceErasure, type EraseDeps } from '../../src/runs/erase.ts';
 import { startNew } from '../../src/runs/start.ts';
@@ -109,11 +109,15 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     return deps as unknown as EraseDeps;
   }
 
-  async function advance(begun: ErasureRow, over: Partial<EraseDeps> = {}): Promise<ErasureRow> {
+  async function advance(
+    begun: ErasureRow,
+    over: Partial<EraseDeps> = {},
+    maxLooks = MAX_LOOKS,
+  ): Promise<ErasureRow> {
     const { erasureId } = begun;
     const erasure = (await stores.subjects.erasure(TENANT, erasureId)) ?? begun;
     let looks = 0;
-    const isOver = () => looks++ > MAX_LOOKS;
+    const isOver = () => looks++ > maxLooks;
     const patience = { isOver, isLate: () => false, rest: () => takes(20) };
     return advanceErasure(depsOf(over), erasure, patience);
   }
@@ -357,6 +361,29 @@ describe.each(await databaseTwins())('an erasure on %s', (_name, database) => {
     await db.query(`UPDATE erased_runs SET ${column} = ${value} WHERE run_id = $1`, [run.runId]);
     await expectKept(erasure, run, 2);
     expect(await stores.subjects.erasedRun(run)).toEqual(noted);
+  });
+
+  // [I102]
+  it('signs nothing while the database may still give out its old version of the key, and names why', async () => {
+    await begunRun('old version', { ends: true });
+    const erasure = await begin('old version');
+    const wait: ErasureWait = { kind: 'database', reason: 'A standby has not followed yet.' };
+    const answers: (ErasureWait | undefined)[] = [];
+    const signed: string[] = [];
+    const held: EraseDeps['stores']['subjects'] = {
+      ...stores.subjects,
+      overwrite: async () => answers.shift(),
+      sign: (text) => (signed.push(text), stores.subjects.sign(text)),
+    };
+    const asked = { stores: { ...stores, subjects: held } };
+    answers.push(wait, wait, wait);
+    const { state, receipt, waitsFor } = await advance(erasure, asked, answers.length - 2);
+    expect({ state, receipt, waitsFor }).toEqual({ state: 'destroyed', waitsFor: wait });
+    expect([signed, answers]).toEqual([[], []]);
+    // Once the database has nothing more to say, the same step lets it through.
+    answers.push(wait, undefined);
+    await receiptOf(erasure, asked);
+    expect([signed.length, answers]).toEqual([1, []]);
   });
 
   it('keeps its digests where the pages of a log are damaged later, and names them where they are read', async () => {
