@@ -1,6 +1,7 @@
 // Which hinted runs are caught up when, on a clock of its own (architecture §3.4).
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createHintQueue, type HintQueue } from '../../src/log/hints.ts';
+import { createProjector, type ProjectorDeps } from '../../src/log/projector.ts';
 import { silentLogger } from '../support/log-parts.ts';
 import { runRef } from '../support/run-ref.ts';
 
@@ -106,5 +107,40 @@ describe('architecture §3.4: when a hinted run is caught up', () => {
     await passes(MOMENT_MS);
     await hints.stop();
     expect([...caughtUp].sort()).toEqual([...many].sort());
+  });
+});
+
+describe('architecture §3.4: the projector', () => {
+  /** Of stores in which nobody watches; who listens for the beginning of watches is in `listeners`. */
+  function projectorOn(listeners: Set<(runId: string) => void>) {
+    const onWatch = (listener: (runId: string) => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    };
+    const advance = async ({ runId }: { readonly runId: string }) => {
+      caughtUp.push(runId);
+      return HEAD;
+    };
+    const watched = async () => new Set<string>();
+    const stores = {
+      projection: { onWatch, watched, releaseLease: async () => undefined },
+      log: { onReconnect: () => () => undefined },
+      runs: { ref: (tenant: string, runId: string) => runRef(runId, tenant) },
+    };
+    const parts = { logger: silentLogger, processId: 'p1', answers: async () => undefined };
+    return createProjector({ log: { advance }, stores, ...parts } as unknown as ProjectorDeps);
+  }
+
+  it('catches up a resting run at once when a watch of it begins, and hears of none once it has stopped', async () => {
+    const listeners = new Set<(runId: string) => void>();
+    const projector = projectorOn(listeners);
+    for (const runId of ['found', 'other']) projector.hint(runRef(runId), 't', 3, false);
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual([]);
+    for (const begins of listeners) begins('found');
+    await passes(MOMENT_MS);
+    expect(caughtUp).toEqual(['found']);
+    await projector.stop();
+    expect(listeners.size).toBe(0);
   });
 });
