@@ -1,5 +1,5 @@
 // readRecording: pages of what a fork is made from (architecture §6), of a history that is read once for all of them.
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { jsonBytes } from '../../src/rules/json.ts';
 import { wholeBatches, type Recording } from '../../src/rules/recording.ts';
 import type { ForkOf } from '../../src/rules/run-input.ts';
@@ -90,4 +90,50 @@ it('what could not be read is read again', async () => {
   );
   await expect(allPages(ports)).rejects.toThrow('away');
   expect((await allPages(ports)).flatMap(({ entries }) => entries)).toEqual(RECORDING.entries);
+});
+
+describe('SECURITY.md: half a minute in memory', () => {
+  const KEPT_MS = 30_000;
+
+  /** Of a record that is read when `read` says so; `pageOf` gives one page, `reads` how often it was read. */
+  function counted(read = async () => RECORDING) {
+    let reads = 0;
+    const ports = portsOf(() => (reads++, read()));
+    const pageOf = (page: number) =>
+      readRecording(ports, { tenant: 'default', runId: 'run-fork', fork, page });
+    return { pageOf, reads: () => reads };
+  }
+
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('what was read stays until so long after the last page, and nobody has to ask for it to go', async () => {
+    const { pageOf, reads } = counted();
+    await pageOf(0);
+    for (const page of [1, 2]) {
+      vi.advanceTimersByTime(KEPT_MS - 1);
+      await pageOf(page);
+    }
+    expect(reads()).toBe(1);
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(KEPT_MS);
+    expect(vi.getTimerCount()).toBe(0);
+    await pageOf(2);
+    expect(reads()).toBe(2);
+  });
+
+  it('it counts from when it was read, where that takes longer', async () => {
+    let give = (_: Recording): void => undefined;
+    const slow = new Promise<Recording>((resolve) => (give = resolve));
+    const { pageOf, reads } = counted(() => slow);
+    const first = pageOf(0);
+    await vi.advanceTimersByTimeAsync(2 * KEPT_MS);
+    give(RECORDING);
+    await first;
+    vi.advanceTimersByTime(KEPT_MS - 1);
+    await pageOf(1);
+    expect(reads()).toBe(1);
+    vi.advanceTimersByTime(KEPT_MS);
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });
