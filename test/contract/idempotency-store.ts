@@ -2,10 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import type { GivenStores } from './given.ts';
 import { newClaim, newId, newRun } from './given.ts';
+import { withClockOff } from '../support/wall-clock.ts';
 
 const LEASE_MS = 60_000;
 /** A lease that is over when it is given. */
 const NO_LEASE_MS = 0;
+const HOUR_MS = 3_600_000;
 
 export function idempotencyStoreContract(stores: GivenStores): void {
   const store = (): ReturnType<GivenStores>['idempotency'] => stores().idempotency;
@@ -14,6 +16,13 @@ export function idempotencyStoreContract(stores: GivenStores): void {
     const outcome = await store().claim('default', claim, leaseMs);
     if (outcome.kind !== 'claimed') throw new Error(outcome.kind);
     return outcome.owner;
+  }
+
+  /** Abandoned: its lease is over. */
+  async function claimedLeft(): Promise<ReturnType<typeof newClaim>> {
+    const claim = newClaim();
+    await claimed(claim, NO_LEASE_MS);
+    return claim;
   }
 
   describe('IdempotencyStore', () => {
@@ -122,6 +131,38 @@ export function idempotencyStoreContract(stores: GivenStores): void {
         kind: 'claimed',
       });
     });
+
+    it.each([
+      ['ahead by an hour', HOUR_MS],
+      ['back by an hour', -HOUR_MS],
+      ['ahead by two days', 48 * HOUR_MS],
+      ['back by two days', -48 * HOUR_MS],
+    ])(
+      'idempotency.md §Layer 1: a process whose clock is %s neither loses a claim nor holds one for longer',
+      async (_, offMs) => {
+        const theirs = <Value>(work: () => Promise<Value>) => withClockOff(offMs, work);
+        const waits = async (claim: ReturnType<typeof newClaim>) => {
+          const outcome = await store().claim('default', claim, LEASE_MS);
+          return outcome.kind === 'in-flight' ? outcome.retryAfterSeconds : Infinity;
+        };
+        // What it holds, it holds as long as others see; what others hold, it does not take.
+        const [its, others, again] = [newClaim(), newClaim(), await claimedLeft()];
+        await theirs(() => claimed(its, LEASE_MS));
+        await claimed(others, LEASE_MS);
+        await theirs(() => claimed(again, LEASE_MS));
+        for (const claim of [its, others, again]) {
+          expect(await waits(claim)).toBeLessThanOrEqual(LEASE_MS / 1000);
+          expect(await theirs(() => waits(claim))).toBeLessThanOrEqual(LEASE_MS / 1000);
+        }
+        // What it left, others take at once; what others left, it does.
+        const itsLeft = await theirs(claimedLeft);
+        await claimed(itsLeft, LEASE_MS);
+        const othersLeft = await claimedLeft();
+        await theirs(() => claimed(othersLeft, LEASE_MS));
+        expect(await theirs(() => store().expire(48 * HOUR_MS - 60_000))).toBe(0);
+        expect(await waits(its)).toBeLessThanOrEqual(LEASE_MS / 1000);
+      },
+    );
 
     it('idempotency.md §Layer 1: records older than asked for are deleted and counted', async () => {
       const claim = newClaim();
