@@ -15,6 +15,7 @@ import { readConfig } from '../../src/app/config.ts';
 import { STOP_LIMITS } from '../../src/app/parts.ts';
 import { EARLY_ROLES, LATE_ROLES } from '../../src/app/roles.ts';
 import { nodeTypesOf } from '../../src/rules/capabilities.ts';
+import { TRANSLATE_VERSION } from '../../src/rules/run-input.ts';
 import { ROOT } from '../support/root.ts';
 import { readSource, repositoryFiles } from '../support/source-tree.ts';
 
@@ -43,6 +44,7 @@ const compose = parse(read('docker-compose.yml'), { merge: true }) as {
 const services = Object.entries(compose.services);
 const dockerfile = read('Dockerfile');
 const packageJson = JSON.parse(read('package.json')) as {
+  version: string;
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
   engines: { node: string };
@@ -395,6 +397,14 @@ describe('commands and documents', () => {
   it('migrations are numbered from 1 without a gap', async () => {
     const versions = (await readMigrations()).map(({ version }) => version);
     expect(versions).toEqual(versions.map((_, at) => at + 1));
+  });
+  it('until the first release there is one schema, and one translation of a history: both are changed in place', async () => {
+    const isUnreleased = read('CHANGELOG.md').includes(
+      `\n## ${packageJson.version} – unreleased\n`,
+    );
+    const isBeforeTheFirst = isUnreleased && packageJson.version === '0.1.0';
+    const numbers = [(await readMigrations()).length, TRANSLATE_VERSION];
+    expect(isBeforeTheFirst ? numbers : [1, 1]).toEqual([1, 1]);
   });
 
   it('the README names exactly the node kinds that a definition may use', () => {
