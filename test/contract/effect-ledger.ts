@@ -267,18 +267,6 @@ export function effectLedgerContract(stores: GivenStores): void {
       },
     );
 
-    // [I99]
-    it('architecture §5 a word about a later doubt than the row has, as after a failover, holds for one claim', async () => {
-      const identity = identityOf(await startedRun(stores()));
-      await given(stores(), identity, 'failed-before-send');
-      // The row's epoch is 1: the first claim by the word would else come into the doubt of epoch 3 itself.
-      const options = { idempotent: false, leaseMs: NO_LEASE_MS, force: { epoch: 3 } };
-      const kinds: string[] = [];
-      for (let round = 0; round < 3; round += 1)
-        kinds.push((await ledger().claim(identity, 0, options)).kind);
-      expect(kinds).toEqual(['perform', 'in-doubt', 'in-doubt']);
-    });
-
     it('architecture §5 renewing keeps the claim from going into doubt', async () => {
       const identity = identityOf(await startedRun(stores()));
       const claim = await ledger().claim(identity, 0, { idempotent: false, leaseMs: NO_LEASE_MS });

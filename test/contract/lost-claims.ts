@@ -45,6 +45,20 @@ export function lostClaimsContract(stores: GivenStores): void {
       expect(await ledger().putBack({ ...lost, identity: nobody })).toBe(false);
     });
 
+    // [I99]
+    it('architecture §5 a word about a later doubt than the row has, as after a failover, holds for one claim', async () => {
+      const identity = identityOf(await startedRun(stores()));
+      const first = await ledger().claim(identity, 0, OTHER);
+      if (first.kind !== 'perform') throw new Error(first.kind);
+      await ledger().settle(first.effectId, first.epoch, 'failed-before-send');
+      // The row's epoch is 1: the first claim by the word would else come into the doubt of epoch 3 itself.
+      const options = { idempotent: false, leaseMs: 0, force: { epoch: 3 } };
+      const kinds: string[] = [];
+      for (let round = 0; round < 3; round += 1)
+        kinds.push((await ledger().claim(identity, 0, options)).kind);
+      expect(kinds).toEqual(['perform', 'in-doubt', 'in-doubt']);
+    });
+
     // [I91]
     it('architecture §6 inherited with a run above, and then by its own run: one row, of that run', async () => {
       const branch = await startedRun(stores());
