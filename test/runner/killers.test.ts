@@ -14,8 +14,8 @@ const file = (name: string, ...tests: readonly (readonly [TestState, ...string[]
 });
 const mutant = { invariant: 7, killer: 'test/a.test.ts', test: 'a word holds once' };
 
-it('a mutant whose test ran, or was skipped, is fine', () => {
-  const lines = [file('test/a.test.ts', ['passed', 'other'], ['skipped', 'a word', 'holds once'])];
+it('a mutant whose test ran is fine', () => {
+  const lines = [file('test/a.test.ts', ['passed', 'other'], ['failed', 'a word', 'holds once'])];
   expect(withoutKiller(lines, [mutant])).toEqual([]);
 });
 
@@ -26,7 +26,9 @@ it('a mutant whose file has no test of that name is named', () => {
   ]);
 });
 
-it('nothing is said of a file that did not run, or did not load', () => {
+it('nothing is said of a file that did not run, did not load, or lacks a twin', () => {
   expect(withoutKiller([file('test/b.test.ts', ['passed', 'one'])], [mutant])).toEqual([]);
   expect(withoutKiller([file('test/a.test.ts')], [mutant])).toEqual([]);
+  const lacking = file('test/a.test.ts', ['passed', 'other'], ['skipped', 'no PostgreSQL']);
+  expect(withoutKiller([lacking], [mutant])).toEqual([]);
 });
