@@ -4,7 +4,6 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Client } from '@temporalio/client';
 import type { Cohort } from '../../schemas/types.generated.ts';
 import { workflowBundle } from '../../src/adapters/temporal/bundle.ts';
 import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
@@ -23,6 +22,7 @@ import { ROOT } from '../support/root.ts';
 import { sharePostgres, type SharedPostgres } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal, type TestTemporal } from '../support/temporal.ts';
 import { paced, patient } from '../support/machine.ts';
+import { newestHistory } from '../support/newest-history.ts';
 
 const BASE = '/v1/host/openwop-temporal/deployments';
 
@@ -231,14 +231,8 @@ describe('docs/upgrades.md two builds at once', () => {
 
 /** By Temporal, where its next task finds it. */
 async function isToldToEnd({ temporal: place }: Builds['facade'], runId: string): Promise<boolean> {
-  const connection = connectTemporal(place);
-  try {
-    const { workflow } = new Client({ connection, namespace: place.namespace });
-    const { events = [] } = await workflow.getHandle(runId).fetchHistory();
-    return (events ?? []).some((event) => event.workflowExecutionCancelRequestedEventAttributes);
-  } finally {
-    await connection.close();
-  }
+  const events = await newestHistory(place, runId);
+  return events.some((event) => event.workflowExecutionCancelRequestedEventAttributes);
 }
 
 /** By the workflow code that the cache folder holds. */

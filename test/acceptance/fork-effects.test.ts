@@ -3,14 +3,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import { agentNode, definition, edge, node } from '../support/definitions.ts';
 import { startTestHost, until, type TestHost } from '../support/host.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { paced } from '../support/machine.ts';
+import { newestHistory } from '../support/newest-history.ts';
 import { writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { PAY, payingTool } from '../support/paying-tool.ts';
 import { runRef } from '../support/run-ref.ts';
@@ -138,15 +137,10 @@ async function answer(runId: string, action: string, nodeId = 'pay'): Promise<vo
 
 /** Whether a question of the run has looked for recorded answers, and goes by none of them. */
 async function hasLeftRecord(runId: string): Promise<boolean> {
-  const connection = connectTemporal(host.temporal);
-  try {
-    const { workflow } = new Client({ connection, namespace: host.temporal.namespace });
-    const { events } = await workflow.getHandle(runId).fetchHistory();
-    const ids = (events ?? []).map((event) => event.activityTaskScheduledEventAttributes);
-    return ids.some((it) => it?.activityId?.endsWith('.left'));
-  } finally {
-    await connection.close();
-  }
+  const events = await newestHistory(host.temporal, runId);
+  return events.some(({ activityTaskScheduledEventAttributes: it }) =>
+    it?.activityId?.endsWith('.left'),
+  );
 }
 
 async function returnsOf(runId: string): Promise<JsonObject[]> {

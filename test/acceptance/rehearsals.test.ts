@@ -3,11 +3,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunEventDoc, RunOverviewList } from '../../schemas/types.generated.ts';
 import type { KeepTimeInput } from '../../activities/contract.ts';
-import { connectTemporal } from '../../src/adapters/temporal/connection.ts';
 import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { Tool } from '../../src/ports/tools.ts';
 import { ended, expectLawful, readLog, waiting } from '../facade/suite-parts.ts';
@@ -26,6 +24,7 @@ import { writeDefinition } from '../support/opensentience/agent-folders.ts';
 import { sharedDatabase } from '../support/shared-postgres.ts';
 import { CACHE_DIR, startTestTemporal } from '../support/temporal.ts';
 import { patient } from '../support/machine.ts';
+import { newestHistory } from '../support/newest-history.ts';
 import { takes } from '../support/waiting.ts';
 
 const HOUR_MS = 3600 * 1000;
@@ -389,11 +388,8 @@ describe('forks of a rehearsal', () => {
 
 /** Whom a run's clock was told to, and asked. */
 async function spokenTo(runId: string): Promise<string[]> {
-  const connection = connectTemporal(host.temporal);
-  const client = new Client({ connection, namespace: host.temporal.namespace });
-  const { events } = await client.workflow.getHandle(runId).fetchHistory();
-  await connection.close();
-  return (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: it }) => {
+  const events = await newestHistory(host.temporal, runId);
+  return events.flatMap(({ activityTaskScheduledEventAttributes: it }) => {
     if (it?.activityType?.name !== 'keepTime') return [];
     const text = Buffer.from(it.input?.payloads?.[0]?.data ?? []).toString();
     return [...(JSON.parse(text) as KeepTimeInput).children];
