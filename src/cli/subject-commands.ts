@@ -119,11 +119,14 @@ function runsInTheWay(error: unknown): never {
   );
 }
 
+function logsText({ runs, events, notKept }: NonNullable<ErasureView['receipt']>['logs']): string {
+  const lost = notKept === undefined ? '' : `; the logs of ${notKept} are not kept`;
+  return `${runs} runs, ${events} events${lost}`;
+}
+
 function erasureText(erasure: ErasureView, { screen }: Cli): string {
   const { erasureId, subject, state, requestedAt, destroyedAt, waitsFor, receipt } = erasure;
-  const { runs = 0, events = 0, notKept } = receipt?.logs ?? {};
-  const lost = notKept === undefined ? '' : `; the logs of ${notKept} are not kept`;
-  const logs = receipt && `${runs} runs, ${events} events${lost}`;
+  const logs = receipt && logsText(receipt.logs);
   return fields(
     [
       ['Erasure', erasureId],

@@ -2,6 +2,7 @@
 import { isToolChannel } from '../rules/deltas.ts';
 import { HostError, invalid } from '../rules/errors.ts';
 import { eventRow } from '../rules/events.ts';
+import { EVENT_ID } from '../rules/ids.ts';
 import type { JsonObject } from '../rules/json.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRef, RunRow } from '../ports/runs.ts';
@@ -74,7 +75,7 @@ const RESUME_TEXT: Parameter<string | undefined> = {
 /** The query is for clients that cannot send the header with their first request. Looked up by resumePoint. */
 export const RESUME_AFTER: Parameter<string | undefined> = {
   ...header('Last-Event-ID', RESUME_TEXT),
-  schema: { type: 'string', pattern: '^([0-9]{1,15}|evt-[0-9A-Za-z]{27})?$' },
+  schema: { type: 'string', pattern: `^([0-9]{1,15}|${EVENT_ID})?$` },
   otherwise: {
     ...RESUME_TEXT,
     name: 'lastEventId',
@@ -97,7 +98,7 @@ function isAnswer(payload: string): boolean {
   return !isToolChannel((JSON.parse(payload) as JsonObject).channel);
 }
 
-const EVENT_ID = /^evt-[0-9A-Za-z]{27}$/;
+const IS_EVENT_ID = new RegExp(`^${EVENT_ID}$`);
 
 /** Of a run whose head has been read since. */
 export interface Resumed {
@@ -123,7 +124,7 @@ export async function resumePoint(
   const { retoldFrom } = (await runs.find(run.tenant, run.runId)) ?? run;
   if (retoldFrom !== undefined) return Math.min(sequence ?? Infinity, retoldFrom - 1);
   if (sequence !== undefined) return sequence;
-  if (isAway && EVENT_ID.test(text)) throw new HostError('service_unavailable');
+  if (isAway && IS_EVENT_ID.test(text)) throw new HostError('service_unavailable');
   throw invalid('Last-Event-ID', 'is neither a sequence nor an eventId of this run');
 }
 

@@ -18,7 +18,7 @@ import type {
   OpenSentienceStatus,
   OpenSentienceTool,
 } from '../../schemas/types.generated.ts';
-import { iso } from './iso.ts';
+import { iso } from '../rules/unreadable.ts';
 
 /** The first that an instance has is the agent's: what serves comes before what does not. */
 const STATUS_ORDER = [

@@ -31,19 +31,22 @@ export async function* readFeed(
 ): AsyncGenerator<readonly FeedRow[], void, void> {
   const changed = new Bell();
   const unsubscribe = [log.onChange(() => changed.ring()), log.onReconnect(() => changed.ring())];
-  const read = (position: number): Promise<FeedPage> =>
-    feed.read({ tenant, sessionId, after: position, limit: PAGE_ROWS });
+  let position = after;
+  const read = async (): Promise<FeedPage> => {
+    const page = await feed.read({ tenant, sessionId, after: position, limit: PAGE_ROWS });
+    position = page.rows.at(-1)?.position ?? position;
+    return page;
+  };
   try {
-    yield* pagesBehind({ read, pageRows: PAGE_ROWS, changed }, { after, signal });
+    yield* pagesBehind({ read, pageRows: PAGE_ROWS, changed }, signal);
   } finally {
     for (const stop of unsubscribe) stop();
   }
 }
 
 export interface PageSource<Row> {
-  readonly read: (
-    after: number,
-  ) => Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }>;
+  /** What follows the last page. */
+  readonly read: () => Promise<{ readonly rows: readonly Row[]; readonly heldBack: boolean }>;
   /** What a page holds that ends before the last row there is. */
   readonly pageRows: number;
   /** Rings when there may be more. */
@@ -51,17 +54,14 @@ export interface PageSource<Row> {
 }
 
 /** Page after page, each read when the one before was taken and something may have come behind it. */
-export async function* pagesBehind<Row extends { readonly position: number }>(
+export async function* pagesBehind<Row>(
   { read, pageRows, changed }: PageSource<Row>,
-  { after, signal }: { readonly after: number; readonly signal: AbortSignal },
+  signal: AbortSignal,
 ): AsyncGenerator<readonly Row[], void, void> {
   const held = new BackOff(FIRST_HELD_MS, MAX_HELD_MS);
-  let position = after;
   while (!signal.aborted) {
-    const page = await read(position);
-    const last = page.rows.at(-1);
-    if (last) {
-      position = last.position;
+    const page = await read();
+    if (page.rows.length > 0) {
       held.reset();
       yield page.rows;
       if (page.rows.length === pageRows) continue;

@@ -225,6 +225,21 @@ function foldTurn(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
   return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
 }
 
+/** What is heard without settling the question stands with it: `more` of its data, and how many have been heard by then. */
+function foldHeard(
+  run: FoldedRun,
+  { interruptId }: JsonObject,
+  more: (before: JsonObject, heard: number) => JsonObject,
+): FoldedRun {
+  const at = run.interrupts.findIndex((open) => open.interruptId === interruptId);
+  const found = run.interrupts[at];
+  if (!found) return run;
+  const { data: before } = found;
+  const heard = heardIn(before) + 1;
+  const data = { ...before, heard, ...more(before, heard) };
+  return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+}
+
 /**
  * What may go with votes on an open question, as far as the question shows it, in UTF-8 bytes of JSON together. The votes
  * themselves are not counted: there are at most MAX_VOTERS of them.
@@ -233,14 +248,10 @@ const SHOWN_VOTES_BYTES = INLINE_VALUE_BYTES;
 
 /** How far the votes on a question are (interrupt-profiles.md quorum): the last one of each voter counts. */
 function foldVote(run: FoldedRun, { payload, sequence }: FoldableRow): FoldedRun {
-  const at = run.interrupts.findIndex(({ interruptId }) => interruptId === payload.interruptId);
-  const found = run.interrupts[at];
-  if (!found) return run;
-  const { data: before } = found;
-  const heard = heardIn(before) + 1;
-  const votes = shownVotes(withVote(votesIn(before), voteOf(payload, { heard, seq: sequence })));
-  const data = { ...before, heard, votes, quorumProgress: progressOf(votes) };
-  return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+  return foldHeard(run, payload, (before, heard) => {
+    const votes = shownVotes(withVote(votesIn(before), voteOf(payload, { heard, seq: sequence })));
+    return { votes, quorumProgress: progressOf(votes) };
+  });
 }
 
 function voteOf(payload: JsonObject, place: Pick<StandingVote, 'heard' | 'seq'>): StandingVote {
@@ -271,13 +282,8 @@ function shownVotes(all: readonly StandingVote[]): StandingVote[] {
 
 /** What somebody asked about a question stands with it. */
 function foldAskedBack(run: FoldedRun, { payload }: FoldableRow): FoldedRun {
-  const at = run.interrupts.findIndex(({ interruptId }) => interruptId === payload.interruptId);
-  const found = run.interrupts[at];
-  if (!found) return run;
   const said = { by: text(payload.askedBy), text: text(payload.text) };
-  const askedBack = shownWith(found.data.askedBack, said);
-  const data = { ...found.data, heard: heardIn(found.data) + 1, askedBack };
-  return { ...run, interrupts: run.interrupts.with(at, { ...found, data }) };
+  return foldHeard(run, payload, ({ askedBack }) => ({ askedBack: shownWith(askedBack, said) }));
 }
 
 function foldAgent(run: FoldedRun, { type, nodeId, payload }: FoldableRow): FoldedRun {

@@ -10,6 +10,7 @@ import { WITHHELD } from '../rules/redaction.ts';
 import { withOverlay } from '../rules/overlay.ts';
 import { countedFromMs, durationLimitMs, ownPrincipal, type ForkOf } from '../rules/run-input.ts';
 import type { RunStatus } from '../rules/status.ts';
+import { iso } from '../rules/unreadable.ts';
 import type { Head, LogRow } from '../ports/log.ts';
 import type { RunRow, RunSummary, SummedWait } from '../ports/runs.ts';
 import type {
@@ -34,11 +35,7 @@ export type { FoldedRun, OpenInterrupt } from './fold-rows.ts';
 export function foldedRun(snapshot: JsonValue): FoldedRun {
   if (snapshot === null) return EMPTY_RUN;
   if (isFolded(snapshot)) return snapshot as unknown as FoldedRun;
-  throw damagedSnapshot();
-}
-
-function damagedSnapshot(): HostError {
-  return new HostError('history_undecodable', { reason: 'The snapshot of a run is damaged.' });
+  throw new HostError('history_undecodable', { reason: 'The snapshot of a run is damaged.' });
 }
 
 const isObject = members({});
@@ -177,11 +174,6 @@ function summedWait(open: OpenInterrupt, { input }: RunRow): SummedWait {
     data: Object.fromEntries(texts) as JsonObject,
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
   };
-}
-
-function iso(ms: number): string {
-  if (!isTime(ms)) throw damagedSnapshot();
-  return new Date(ms).toISOString();
 }
 
 /** Values of variables declared `sensitive` never leave by a snapshot (observability.md). */

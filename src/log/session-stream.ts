@@ -74,7 +74,7 @@ export function createSessions({ feed, sessions, runs, log }: SessionParts): Ses
       const readNext = () => nextPage(places, (page) => read({ tenant, sessionId, ...page }));
       const source = { changed, pageRows: PAGE_ROWS, read: readNext };
       try {
-        yield* pagesBehind(source, { after: after?.position ?? 0, signal });
+        yield* pagesBehind(source, signal);
       } finally {
         for (const stop of unsubscribe) stop();
       }

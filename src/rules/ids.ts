@@ -81,6 +81,9 @@ function ksuidText(bytes: Uint8Array): string {
   return text;
 }
 
+/** The form of an event's id on the wire, as part of a regular expression. */
+export const EVENT_ID = 'evt-[0-9A-Za-z]{27}';
+
 /** Wire id of an event: `evt-` + KSUID of SHA-256(runId NUL key) (architecture §2.1, seed 003 §3.2). */
 export function eventIdOf(runId: string, key: string): string {
   return `evt-${ksuidText(sha256(utf8ToBytes(`${runId}\0${key}`)).subarray(0, 20))}`;

@@ -1,6 +1,6 @@
 // What a list says of a row that cannot be read: why, in the place of what stands in it. The other rows of the list have
 // nothing to do with it.
-import { codeOf, type ErrorCode } from './errors.ts';
+import { codeOf, HostError, type ErrorCode } from './errors.ts';
 import { isTime } from './forms.ts';
 
 /** What is damaged, or needs a key that this process does not have; another process may have it. */
@@ -41,15 +41,16 @@ export function nothingOf(error: unknown): undefined {
   if (!unreadableFor(error)) throw error;
 }
 
+/** `ms`: epoch. ISO 8601, in UTC. Throws HostError history_undecodable: what is stored is no time that a date can tell. */
+export function iso(ms: number): string {
+  if (isTime(ms)) return new Date(ms).toISOString();
+  throw new HostError('history_undecodable', { reason: 'A time that is stored is none.' });
+}
+
 /** When an event was (`ms`: epoch), in ISO 8601, in UTC; the epoch, with why, in the place of what is no time. */
 export function shownTime(ms: number): {
   readonly timestamp: string;
   readonly unreadable?: Unreadable;
 } {
-  if (isTime(ms)) return { timestamp: new Date(ms).toISOString() };
-  const message = 'A time that is stored is none.';
-  return {
-    timestamp: new Date(0).toISOString(),
-    unreadable: { code: 'history_undecodable', message },
-  };
+  return toldOr({ timestamp: iso(0) }, () => ({ timestamp: iso(ms) }));
 }

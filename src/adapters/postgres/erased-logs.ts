@@ -12,7 +12,7 @@ import { lockForRestore, putRows, RESTORE_LIMIT_MS, tellRestored } from './log-r
 import { KEEP_END } from './log-append.ts';
 import { EVENT_COLUMNS, eventRecords, HEAD_COLUMNS, type EventRecord } from './rows.ts';
 import { refOf } from './run-ref.ts';
-import { damagedAt, parsedAt } from './seals.ts';
+import { textsAt } from './seals.ts';
 
 interface ErasedRecord {
   readonly run_id: string;
@@ -34,15 +34,10 @@ function erasedOf(record: ErasedRecord): ErasedRun {
     erasureId: record.erasure_id,
     events: record.events,
     root: record.root,
-    ...toldOr<Pick<ErasedRun, 'pages'>>({ pages: [] }, () => ({ pages: pagesOf(record) })),
+    ...toldOr<Pick<ErasedRun, 'pages'>>({ pages: [] }, () => ({
+      pages: textsAt(`pages ${record.run_id}`, record.pages),
+    })),
   };
-}
-
-function pagesOf({ run_id: runId, pages }: ErasedRecord): string[] {
-  const place = `pages ${runId}`;
-  const hashes = parsedAt<unknown[]>(place, pages, 'array');
-  if (!hashes.every((hash) => typeof hash === 'string')) throw damagedAt(place);
-  return hashes;
 }
 
 function storedRowOf(record: EventRecord): StoredRow {

@@ -11,7 +11,7 @@ import type {
   RunSummary,
 } from '../../ports/runs.ts';
 import type { Db, SealedDb, SqlValue } from './db.ts';
-import { damagedAt, parsedAt, PLACES, timeAt, type Opener, type Seals } from './seals.ts';
+import { damagedAt, parsedAt, PLACES, textsAt, timeAt, type Opener, type Seals } from './seals.ts';
 import { cursorOf, digitsOf, NEWEST_FIRST, nextCursor, SOONEST_FIRST } from './list-cursor.ts';
 import { refOf } from './run-ref.ts';
 
@@ -81,12 +81,6 @@ export function tagsOf(
   return toldOr({ tags: [] }, () => ({
     tags: textsAt(place, open(place, tags).text),
   }));
-}
-
-function textsAt(place: string, json: string): string[] {
-  const texts = parsedAt<unknown[]>(place, json, 'array');
-  if (!texts.every((text) => typeof text === 'string')) throw damagedAt(place);
-  return texts;
 }
 
 async function overviewRows(

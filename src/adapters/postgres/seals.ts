@@ -3,7 +3,7 @@
 // when its key is destroyed. What may be sealed is JSON, and no JSON begins as a sealed text does: none can be taken for one.
 import { damagedAt, parsedAt, payloadPlace } from '../../rules/damaged.ts';
 import { HostError } from '../../rules/errors.ts';
-import { isTime, type Form } from '../../rules/forms.ts';
+import { isText, isTime, listOf, type Form } from '../../rules/forms.ts';
 import { toldOr, type Unreadable } from '../../rules/unreadable.ts';
 import type { KnownKey, SubjectKeys } from '../../ports/subjects.ts';
 import { keyedDigest, seal as sealBytes, unseal } from '../../system/sealing.ts';
@@ -72,6 +72,13 @@ export function formedAt<Value>(place: string, json: string, form: Form): Value 
   const value = parsedAt<Value>(place, json);
   if (!form(value)) throw damagedAt(place);
   return value;
+}
+
+const IS_TEXTS = listOf(isText);
+
+/** The list of texts at a place. Throws HostError history_undecodable: what stands there is none. */
+export function textsAt(place: string, json: string): string[] {
+  return formedAt(place, json, IS_TEXTS);
 }
 
 /** The time at a place, in ms. Throws HostError history_undecodable: no date has it. */

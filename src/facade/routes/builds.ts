@@ -5,7 +5,7 @@ import { requireRun } from '../../runs/find.ts';
 import { mustBeValid } from '../../wire/checked.ts';
 import { validate } from '../../wire/validators.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import {
   answered,
   shape,

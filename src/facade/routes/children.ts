@@ -4,7 +4,7 @@ import { interruptView } from '../../log/fold.ts';
 import { runsBelow } from '../../runs/below.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
 
 export const LIST_CHILDREN = {

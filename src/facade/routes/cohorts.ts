@@ -27,7 +27,7 @@ import {
   type InputOf,
   type Route,
 } from '../route.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import { shownRunId } from '../urls.ts';
 import { RUN_LIST } from './runs.ts';
 

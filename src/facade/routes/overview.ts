@@ -5,7 +5,7 @@ import { withShownIds } from '../../wire/major.ts';
 import { headOf } from '../../words/question.ts';
 import type { RunOverview, RunOverviewList } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import { oneOf } from '../parameters.ts';
 import {
   answered,

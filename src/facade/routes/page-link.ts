@@ -2,7 +2,7 @@
 // all of a run, and the sessions that they opened. Extensions of this host.
 import { requireRunRef } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import {
   answered,

@@ -8,7 +8,7 @@ import type { JsonObject, JsonValue } from '../../rules/json.ts';
 import { DAY_MS } from '../../rules/limits.ts';
 import { goneRun } from '../../runs/find.ts';
 import type { FacadeDeps } from '../deps.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import {
   answered,
   shape,

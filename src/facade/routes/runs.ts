@@ -10,7 +10,7 @@ import type { RunCreateResponse } from '../../../schemas/types.generated.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
 import { integer, oneOf, text } from '../parameters.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import {
   addressOf,
   answered,

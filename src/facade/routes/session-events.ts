@@ -1,6 +1,7 @@
 // GET /v1/host/openwop-temporal/sessions/{sessionId}/events (seed 003 §3.3): server-sent events over all runs of a
 // session. It stays open until the client goes; `id:` is the event's id, by which a client goes on.
 import { invalid } from '../../rules/errors.ts';
+import { EVENT_ID } from '../../rules/ids.ts';
 import { unreadableFor } from '../../rules/unreadable.ts';
 import { ERA } from '../../rules/versions.ts';
 import type { FedRow, FeedPlace } from '../../ports/feed.ts';
@@ -18,7 +19,7 @@ const RUNS_KEPT = 500;
 
 const RESUME_TEXT: Parameter<string | undefined> = {
   ...text('Go on after the event with this id.', {
-    pattern: /^(evt-[0-9A-Za-z]{27})?$/,
+    pattern: new RegExp(`^(${EVENT_ID})?$`),
     reason: 'is no eventId',
     example: 'evt-1srOrx2ZWZBpBUvZwXKQmoEYga2',
   }),

@@ -5,7 +5,7 @@ import type { SessionRow, SessionRun } from '../../ports/sessions.ts';
 import { withShownIds } from '../../wire/major.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { integer } from '../parameters.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import {
   answered,
   shape,

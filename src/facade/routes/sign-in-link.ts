@@ -1,5 +1,5 @@
 // POST /v1/host/openwop-temporal/sign-in-link: a one-time link that signs a browser in. An extension of this host.
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import type { PageSessions } from '../page-sessions.ts';
 import { answered, shape, type Declaration, type Route } from '../route.ts';
 

@@ -13,7 +13,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { FacadeDeps } from '../deps.ts';
 import { answerOnce, IDEMPOTENCY_KEY, toldAs } from '../idempotency.ts';
 import { integer } from '../parameters.ts';
-import { iso } from '../iso.ts';
+import { iso } from '../../rules/unreadable.ts';
 import {
   addressOf,
   answered,
