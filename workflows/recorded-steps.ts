@@ -107,20 +107,6 @@ async function waitRecorded(
   return wait(player, live, { key, ready, deadlineMs: ended.deadlineMs });
 }
 
-/** Where its source was left it goes on. */
-async function lapseRecorded(
-  player: Player,
-  live: Steps,
-  { key, deadlineMs, ready }: Awaited & { readonly deadlineMs: number },
-): Promise<boolean> {
-  if (deadlineMs <= player.atMs) return ready();
-  const ended = await player.waits.condition(ready, deadlineMs);
-  if (typeof ended === 'boolean') return ended;
-  const { deadlineMs: endMs = deadlineMs } = ended;
-  if (player.isLive) return live.wait(key, endMs, ready);
-  return lapseRecorded(player, live, { key, ready, deadlineMs: endMs });
-}
-
 function waitForSource(
   player: Player,
   run: Run,
@@ -297,7 +283,7 @@ export function recordedSteps(live: Steps): RecordedSteps {
     wait: (key, deadlineMs, ready) => wait(player, live, { key, deadlineMs, ready }),
     async lapse(key, limitMs, ready) {
       if (player.isLive) return live.lapse(key, limitMs, ready);
-      return lapseRecorded(player, live, { key, deadlineMs: player.atMs + limitMs, ready });
+      return waitRecorded(player, live, { key, deadlineMs: player.atMs + limitMs, ready });
     },
     now: (key) => (player.isLive ? live.now(key) : player.atMs),
     tellParent: (parentRunId, ended) => live.tellParent(parentRunId, ended),

@@ -65,9 +65,7 @@ export interface Steps {
   wait(key: string, deadlineMs: number | undefined, ready: () => boolean): Promise<boolean>;
   /** Workflow time in ms. */
   now(key: string): number;
-  /**
-   * Waits until `ready`, `limitMs` at most, by the clock of the world: a rehearsal's stands. True when ready.
-   */
+  /** As `wait`, `limitMs` at most, by the clock of the world: a rehearsal's stands. */
   lapse(key: string, limitMs: number, ready: () => boolean): Promise<boolean>;
   /** Tells the run that started this one that it has ended. A parent that is not there any more need not know. */
   tellParent(parentRunId: string, ended: ChildEnded): Promise<void>;
