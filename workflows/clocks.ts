@@ -7,7 +7,7 @@ import { passCancellation } from './failures.ts';
 import { emit } from './journal.ts';
 import { runClock } from './rehearsal.ts';
 import { durationError } from './schedule.ts';
-import { RUN_CLOCK, runDeadline, runKey } from './steps.ts';
+import { runKey } from './steps.ts';
 
 export function startClocks(run: Run): void {
   const clocks = new CancellationScope();
@@ -22,8 +22,10 @@ export function startClocks(run: Run): void {
 /** Ends the run when its time is over (capabilities.md §Engine-enforced limits run-duration). */
 async function watchDuration(run: Run, limit: number): Promise<void> {
   const { steps, state } = run;
-  const deadlineMs = runDeadline(state.startedAtMs + limit, steps.now(RUN_CLOCK));
-  await steps.wait(RUN_CLOCK, deadlineMs, () => run.ending !== undefined);
+  const clock = runKey('clock');
+  // A segment may begin after the end of the run's time: then the shortest timer there is.
+  const deadlineMs = Math.max(state.startedAtMs + limit, steps.now(clock) + 1);
+  await steps.wait(clock, deadlineMs, () => run.ending !== undefined);
   if (run.ending) return;
   const observed = Math.max(steps.now(runKey('clock.struck')) - state.startedAtMs, limit + 1);
   const key = 'cap.breached|run-duration';

@@ -107,13 +107,6 @@ export function runKey(step: string): string {
   return encodeTuple({ nodeId: '', visit: 0, attempt: 0, step });
 }
 
-/** Of the run's own time. A segment may begin behind its end: then the shortest timer there is. */
-export const RUN_CLOCK = runKey('clock');
-
-export function runDeadline(endMs: number, nowMs: number): number {
-  return Math.max(endMs, nowMs + 1);
-}
-
 /** The workflow task is full: what is large and has time is stated in the next one. A run that ends waits no more. */
 export function isCrowded(run: Run): boolean {
   return isTaskFull() && !run.ending;
