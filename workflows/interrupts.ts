@@ -1,6 +1,7 @@
 // Waiting for somebody outside (interrupt.md; architecture §4): an interrupt is raised once, stands in the run's state
 // until its frame takes the resolution, and ends by an answer, by its deadline or with the run.
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
+import type { ErrorCode } from '../src/rules/errors.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { reasonOf } from '../src/rules/gate-actions.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
@@ -10,7 +11,7 @@ import { principalOf } from '../src/rules/subject.ts';
 import { tallyOf } from '../src/rules/votes.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
-import { actionIn, judgingOf, receivedAction, takeApproval } from './approvals.ts';
+import { actionIn, approvalRefusal, judgingOf, receivedAction, takeApproval } from './approvals.ts';
 import { abandonConversation, takeTurn, turnRefusal } from './conversation.ts';
 import { emit } from './journal.ts';
 import { gate, isPaused, isStopped } from './pause.ts';
@@ -208,10 +209,10 @@ async function takeRecorded(
   open.isSought = true;
   const atMs = steps.now(stepKey(visit, seek.step));
   // Some of them it may have been given before it left its source.
-  for (const { value, resolvedBy } of answers.slice(open.heard)) {
+  for (const answer of answers.slice(open.heard)) {
     if (open.resolution) return;
-    if (mayRepeat && actionIn(value) === 'accept' && !state.overlay?.recordedTools) break;
-    if (!turnRefusal(open, value)) resolve(open, { value, resolvedBy, atMs, isRecorded: true });
+    if (mayRepeat && actionIn(answer.value) === 'accept' && !state.overlay?.recordedTools) break;
+    if (!valueRefusal(open, answer)) resolve(open, { ...answer, atMs, isRecorded: true });
   }
   if (open.resolution || answers.length === 0) return;
   const left = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
@@ -275,6 +276,14 @@ export function answersOf(value: JsonValue): JsonObject {
 
 interface Answered extends Pick<Resolution, 'value' | 'resolvedBy' | 'isRecorded'> {
   readonly atMs: number;
+}
+
+/** Why a question that is open takes no such answer now, whoever gives it: a person, or the record of a fork's source. */
+export function valueRefusal(
+  open: Interrupt,
+  { value, resolvedBy }: Pick<Answered, 'value' | 'resolvedBy'>,
+): ErrorCode | undefined {
+  return turnRefusal(open, value) ?? approvalRefusal(open, value, principalOf(resolvedBy));
 }
 
 /**

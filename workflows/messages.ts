@@ -11,11 +11,8 @@ import type {
   RunMessage,
 } from '../src/rules/messages.ts';
 import { durationLimitMs } from '../src/rules/run-input.ts';
-import { principalOf } from '../src/rules/subject.ts';
-import { approvalRefusal } from './approvals.ts';
 import { endRun, type Run } from './context.ts';
-import { turnRefusal } from './conversation.ts';
-import { resolve } from './interrupts.ts';
+import { resolve, valueRefusal } from './interrupts.ts';
 import { noteStatus } from './journal.ts';
 import { isPausing, pause, resume } from './pause.ts';
 import { keepTime, keepTimeRefusal, skipRefusal, takeSkip } from './rehearsal.ts';
@@ -103,8 +100,7 @@ function resolutionRefusal(
   if (ends.some((deadlineMs) => deadlineMs !== undefined && atMs >= deadlineMs))
     return 'interrupt_expired';
   if (open.schemaDigest !== message.schemaDigest) return 'interrupt_already_resolved';
-  const { value, resolvedBy } = message;
-  return turnRefusal(open, value) ?? approvalRefusal(open, value, principalOf(resolvedBy));
+  return valueRefusal(open, message);
 }
 
 function takeAnswer(run: Run, message: ResolveInterruptMessage, atMs: number): string {

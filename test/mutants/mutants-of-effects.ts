@@ -42,6 +42,11 @@ export const OF_EFFECTS: readonly Row[] = [
   ],
   [
     94,
+    ['workflows/interrupts.ts', 'if (!valueRefusal(open, answer)) resolve', 'resolve'],
+    ['test/workflows/answers.test.ts', 'of voters a record gives no more'],
+  ],
+  [
+    94,
     ['src/log/fold-rows.ts', 'bytes += jsonBytes(parts);', 'bytes += jsonBytes(vote);'],
     ['test/log/fold.test.ts', 'votes and what was asked back stand with the question'],
   ],

@@ -170,8 +170,8 @@ export const OF_FORKS: readonly Row[] = [
     91,
     [
       'workflows/interrupts.ts',
-      "if (mayRepeat && actionIn(value) === 'accept'",
-      "if (mayRepeat && actionIn(value) === ''",
+      "if (mayRepeat && actionIn(answer.value) === 'accept'",
+      "if (mayRepeat && actionIn(answer.value) === ''",
     ],
     [OF_EFFECTS, 'does not have a call performed either'],
   ],

@@ -2,7 +2,7 @@
 import { plainRun, START_MS, type PlainRun } from '../support/plain-run.ts';
 import { expect, test } from 'vitest';
 import { digestOf } from '../../src/rules/ids.ts';
-import { canonicalJson } from '../../src/rules/json.ts';
+import { canonicalJson, type JsonObject } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
@@ -127,4 +127,60 @@ test('a gate that nobody answers never grants', async () => {
     { type: 'interrupt.resolved', payload: { outcome: 'rejected', reason: 'timeout' } },
     { type: 'approval.received', payload: { action: 'timeout' } },
   ]);
+});
+
+type Stated = ReturnType<PlainRun['stated']>;
+
+/** What a quorum of three states that is given these answers: they are sent, or read from the record of its source. */
+async function statedBy(
+  way: 'sent' | 'recorded',
+  { at, values }: { readonly at: string; readonly values: readonly JsonObject[] },
+): Promise<Stated> {
+  const actions = ['accept', 'edit-accept', 'ask'];
+  const nodeId = `${at} ${way}`;
+  const gate = node(nodeId, 'core.approvalGate', { config: { requiredApprovals: 3, actions } });
+  const resolvedBy = subjectOf('session', 'default', 'ada');
+  const answers = values.map((value) => ({ value, resolvedBy }));
+  const plain = plainRun(runInput(definition('gate', [gate])), () => ({ answers }));
+  if (way === 'recorded')
+    plain.run.state.overlay = { recordedAnswers: { runId: 'source', length: 1 } };
+  void approvalGate(plain.visit(nodeId));
+  const { interruptId } = plain.stated()[0]?.payload as { interruptId: string };
+  if (way === 'sent')
+    for (const [turn, answer] of answers.entries())
+      plain.send(`k-${turn}`, {
+        ...{ kind: 'resolve-interrupt', nodeId, interruptId, ...answer },
+        ...{ schemaDigest: schemaDigest(actions), bodyDigest: `body-${turn}` },
+      });
+  plain.waits[0]?.end(true);
+  await new Promise((resolve) => setImmediate(resolve));
+  const text = JSON.stringify(plain.stated());
+  return JSON.parse(text.replaceAll(nodeId, at).replaceAll(interruptId, 'int')) as Stated;
+}
+
+const VOTED = 'openwop-temporal.voted';
+const vote = (voter: string, content: number): JsonObject => ({
+  ...{ action: 'edit-accept', voter, editedArtifactData: content },
+});
+const timesOf = (length: number) => Array.from({ length }, (_, at) => at);
+
+// [I94]
+test.each<[string, JsonObject[], string, number]>([
+  // Each for a content of its own: no two agree.
+  ['voters', timesOf(101).map((at) => vote(`voter-${at}`, at)), VOTED, 100],
+  ['votes of one voter', timesOf(21).map((at) => vote('voter-0', at)), VOTED, 20],
+  [
+    'questions back',
+    timesOf(51).map((at) => ({ action: 'ask', feedback: `${at}` })),
+    'openwop-temporal.asked-back',
+    50,
+  ],
+])('of %s a record gives no more than people may send', async (name, given, type, most) => {
+  const deciding = ['voter-1', 'voter-2', 'voter-3'].map((voter) => vote(voter, -1));
+  const asked = { at: name, values: [...given, ...deciding] };
+  const stated = await statedBy('recorded', asked);
+  expect(stated).toEqual(await statedBy('sent', asked));
+  expect(stated.at(-1)?.type).toBe('node.resumed');
+  const last = type === VOTED ? deciding.length : 0;
+  expect(stated.filter((one) => one.type === type)).toHaveLength(most + last);
 });
