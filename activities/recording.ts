@@ -1,7 +1,6 @@
 // What a fork is made from, page by page (architecture §6). A page is a function of the source's log up to where it was
 // forked, and of the history that this came of: each try gives the same.
 import { Context } from '@temporalio/activity';
-import { HostError } from '../src/rules/errors.ts';
 import { jsonBytes } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import {
@@ -81,10 +80,7 @@ export async function forkChildren(
       effects: {
         note: ({ input: { header } }, rows, keeper) =>
           inheritAll(ports, { tenant, runId: keeper.runId, header }, rows),
-        recordingOf: ({ input }) => {
-          if (!input.fork) throw new HostError('internal_error', { reason: 'The run is no fork.' });
-          return wholeOf(ports, tenant, input.fork);
-        },
+        recordingOf: (below) => wholeOf(ports, tenant, below),
       },
     });
     return { output: null, events: [] };

@@ -39,7 +39,7 @@ export interface Forked {
 export interface EffectsBelow {
   readonly note: NoteEffects;
   /** What a fork that goes on by itself is given. */
-  readonly recordingOf: (fork: NewRun) => Promise<Recording>;
+  readonly recordingOf: (fork: ForkOf) => Promise<Recording>;
 }
 
 /**
@@ -150,7 +150,7 @@ async function withAllBelow(
     const recording =
       fork.mode === 'replay'
         ? { entries: await rowsOf(at.deps, source, fork.length), batches: [] }
-        : await at.effects.recordingOf(run);
+        : await at.effects.recordingOf(fork);
     const below = { source, parent: run, leaving: leavingOf(fork, recording) };
     const { planned: next } = await planOf(at, below);
     all.push(...next.map((one) => ({ ...one, top })));

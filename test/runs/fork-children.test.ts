@@ -148,8 +148,8 @@ describe('a child of a fork', () => {
       const started: string[] = [];
       await children({}, started).fork(fork, RECORDING, {
         effects: {
-          recordingOf: async ({ runId }) => {
-            expect([kind, runId]).toEqual(['open', own]);
+          recordingOf: async ({ sourceRunId }) => {
+            expect([kind, sourceRunId]).toEqual(['open', child.runId]);
             return RECORDING;
           },
           note: async ({ runId, input }, rows, keeper) => {
