@@ -12,10 +12,12 @@ export function dropWords({ frames, interrupts }: RunState): void {
     const { invocation } = data as { invocation?: Pick<Invocation, 'calls'> };
     for (const call of invocation?.calls ?? []) {
       if (call.resolution?.kind === 'perform') call.resolution = undefined;
-      if (call.doubt?.epoch !== undefined) call.doubt.epoch = INHERITED_EPOCH;
-      if (!call.doubt?.shown) continue;
-      const { length } = call.doubt.shown;
-      Object.assign(call.doubt, { shown: undefined, askedAbout: length });
+      const { doubt } = call;
+      if (doubt?.epoch !== undefined) doubt.epoch = INHERITED_EPOCH;
+      if (doubt?.shown) {
+        doubt.askedAbout = doubt.shown.length;
+        delete doubt.shown;
+      }
     }
   }
   for (const open of Object.values(interrupts))

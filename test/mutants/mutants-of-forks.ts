@@ -123,7 +123,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    [WORDS, 'shown: undefined, askedAbout: length', 'shown: undefined'],
+    [WORDS, 'doubt.askedAbout = doubt.shown.length;', ''],
     [OF_EFFECTS, 'asked about where a branch leaves'],
   ],
   ...['!isInherited || ', '!isSame || '].map((part): Row => [
