@@ -1,5 +1,6 @@
 // What an answer to an approval does (interrupt.md §approval; interrupt-profiles.md §quorum): it goes by the effect that
 // was frozen with the question, never by the answer's name.
+import { NOTES } from '../src/rules/answer-schemas.ts';
 import type { ErrorCode } from '../src/rules/errors.ts';
 import {
   reasonOf,
@@ -52,15 +53,6 @@ export function judgingOf(data: JsonObject): Judging {
     ...quorumOf(data),
   };
 }
-
-/** What every answer may say beside its action, or beside its answers (interrupt.md §approval). */
-export const NOTES: JsonObject = {
-  feedback: { type: 'string', maxLength: 8192 },
-  comment: { type: 'string', maxLength: 8192 },
-  // Who answers is known by the credential; what a client says of it is kept as it is.
-  decidedBy: { type: 'string', maxLength: 256 },
-  decidedAt: { type: ['string', 'number'], maxLength: 64 },
-};
 
 /** What should change (interrupt.md §approval). */
 const REFINE_FEEDBACK: JsonObject = {

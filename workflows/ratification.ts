@@ -1,9 +1,10 @@
 // A decision that a human looks at before it stands (RFC 0002 §F; interrupt.md low-confidence): what is asked, what may
 // be answered, and what an answer makes of it.
+import { NOTES } from '../src/rules/answer-schemas.ts';
 import { noOf, reasonOf } from '../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { decisionSchema, isDecision } from '../src/rules/orchestrator.ts';
-import { actionSchema, NOTES } from './approvals.ts';
+import { actionSchema } from './approvals.ts';
 import { nodeFailure, type Visit } from './context.ts';
 import { answersOf, interrupt } from './interrupts.ts';
 import { clarifyingQuestions, decisionQuestion } from './questions.ts';

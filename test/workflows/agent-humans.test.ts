@@ -6,7 +6,7 @@ import type { CallToolInput, CallToolOutput, InferTurnInput } from '../../activi
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
-import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
 import {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import { checkAgainst } from '../../src/wire/user-schema.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
-import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import { decisionSchema } from '../../src/rules/orchestrator.ts';
 import { ANSWER_LIST, PLAIN_DECISION, ratificationSchema } from '../../workflows/ratification.ts';
 import { answer, payloadsOf, runOnce, useWorkflowRunner } from './both-ways.ts';

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
-import { conversationSchema } from '../../workflows/nodes/conversation-gate.ts';
+import { conversationSchema } from '../../src/rules/answer-schemas.ts';
 import { compileUserSchema } from '../../src/wire/user-schema.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
 import {

@@ -6,7 +6,7 @@ import type { InferTurnInput } from '../../activities/contract.ts';
 import { MAX_HANDOFFS_PER_VISIT } from '../../src/rules/handoffs.ts';
 import type { PinnedAgent } from '../../src/rules/run-input.ts';
 import { ANSWER_LIST, ratificationSchema } from '../../workflows/ratification.ts';
-import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import { agentNode, definition, edge, node, pinned, runInput } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import type { FinishedRun } from '../support/run-workflow.ts';

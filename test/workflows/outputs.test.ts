@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { expect, it } from 'vitest';
 import type { PortValue, WorkflowEdge, WorkflowNode } from '../../schemas/types.generated.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
-import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import { chain, definition, edge, node, runInput } from '../support/definitions.ts';
 import { openWorkflowLab } from '../support/workflow-lab.ts';
 import { replayWhole } from '../support/whole-replay.ts';

@@ -6,7 +6,7 @@ import { digestOf } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
 import { MESSAGES, type ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
-import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import { chain, definition, edge, node, runInput, TESTER } from '../support/definitions.ts';
 import { until } from '../support/host.ts';
 import {

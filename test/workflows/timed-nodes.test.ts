@@ -20,7 +20,7 @@ import { DOUBT_ACTIONS } from '../../workflows/questions.ts';
 import { replayWhole } from '../support/whole-replay.ts';
 import { openWorkflowLab } from '../support/workflow-lab.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
-import { answersSchema } from '../../workflows/nodes/clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import {
   answer,
   payloadsOf,

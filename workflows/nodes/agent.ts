@@ -20,7 +20,7 @@ import {
 import { decisionQuestion } from '../questions.ts';
 import { ratified } from '../ratification.ts';
 import { stateAskUser } from '../turns.ts';
-import { answersSchema } from './clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 import { closeInvocation, handOver, infer, openRatification } from '../invocation.ts';
 import { inputsOf } from '../values.ts';
 

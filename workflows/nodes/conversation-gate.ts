@@ -1,5 +1,6 @@
 // core.conversationGate: people talk at this node until one of them closes the conversation (RFC 0005; interrupt.md
 // §Conversations; status waiting-approval).
+import { conversationSchema, type TalkSchemas } from '../../src/rules/answer-schemas.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import type { NodeKind, Visit } from '../context.ts';
 import { tupleOf } from '../context.ts';
@@ -11,12 +12,10 @@ import type { Interrupt } from '../frames.ts';
 import { interrupt, resolve } from '../interrupts.ts';
 import { stepKey } from '../steps.ts';
 
-interface Config {
+interface Config extends TalkSchemas {
   readonly title?: string;
   readonly prompt?: string;
   readonly agentId?: string;
-  readonly turnSchema?: JsonObject;
-  readonly outcomeSchema?: JsonObject;
   readonly maxTurns?: number;
   readonly timeoutMs?: number;
   /** Test mode only, as `turnCount`. */
@@ -28,49 +27,6 @@ const STEP = 'talk';
 const PROMPT = 'The conversation is open.';
 /** Who speaks where a test definition has the host answer itself. */
 const MOCK_SPEAKER = 'host:mock-user';
-
-/** A schema of the definition within one of ours: an `$id` of its own keeps the root of its `#` references. */
-function within(schema: JsonObject | undefined, name: string): JsonObject {
-  return schema ? { ...schema, $id: name } : {};
-}
-
-/** What may be said: a turn more, a close, or where an outcome has a schema the plain outcome, which closes. */
-export function conversationSchema({
-  turnSchema,
-  outcomeSchema,
-}: Pick<Config, 'turnSchema' | 'outcomeSchema'>): JsonObject {
-  const turn: JsonObject = {
-    type: 'object',
-    required: ['content'],
-    properties: {
-      content: within(turnSchema, 'turn'),
-      messageId: { type: 'string', minLength: 1, maxLength: 256 },
-      role: { const: 'user' },
-      from: { const: 'user' },
-    },
-  };
-  const exchange: JsonObject = {
-    type: 'object',
-    required: ['operation', 'turn'],
-    properties: { operation: { const: 'exchange' }, turn },
-  };
-  const close: JsonObject = {
-    type: 'object',
-    required: ['operation', ...(outcomeSchema ? ['outcome'] : [])],
-    properties: {
-      operation: { const: 'close' },
-      outcome: within(outcomeSchema, 'outcome'),
-      turn,
-    },
-  };
-  const plain: JsonObject = {
-    allOf: [
-      within(outcomeSchema, 'plain-outcome'),
-      { not: { type: 'object', required: ['operation'] } },
-    ],
-  };
-  return { anyOf: [exchange, close, ...(outcomeSchema ? [plain] : [])] };
-}
 
 export const conversationGate: NodeKind = async (visit) => {
   const config = visit.node.config as Config;

@@ -24,7 +24,7 @@ import {
   type Worker,
   type Workers,
 } from '../workers.ts';
-import { answersSchema } from './clarification-gate.ts';
+import { answersSchema } from '../../src/rules/answer-schemas.ts';
 
 /** State of the node's attempt. */
 type DispatchData = {
