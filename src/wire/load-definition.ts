@@ -1,6 +1,7 @@
 // Whether a workflow definition can be run here (workflow-definition.schema.json; conformance/fixtures.md): shape,
 // graph, node types, configs, conditions, schemas. One fault per place, each with its JSON pointer; nothing is repaired
 // or filled in.
+import { answersSchema, conversationSchema, type Question } from '../rules/answer-schemas.ts';
 import { isTestDefinition, LACKING, REASONS, TEST_NODE_TYPES } from '../rules/capabilities.ts';
 import { graphFaults } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
@@ -18,7 +19,7 @@ import type {
   WorkflowNode,
   WorkflowVariable,
 } from '../../schemas/types.generated.ts';
-import { compileUserSchema } from './user-schema.ts';
+import { COMPOSED, compileUserSchema } from './user-schema.ts';
 import { validate } from './validators.ts';
 
 export interface DefinitionFault extends Fault {
@@ -264,7 +265,20 @@ function talkFaults({ config }: WorkflowNode, pointer: string): DefinitionFault[
     const compiled = config[field] === undefined ? undefined : compileUserSchema(config[field]);
     return compiled && !compiled.ok ? below(`${pointer}/config/${field}`, compiled.errors) : [];
   });
-  return [...schemas, ...lackingFields(config, LACKING.talkFields, `${pointer}/config`)];
+  return [
+    ...(schemas.length > 0
+      ? schemas
+      : togetherFaults(conversationSchema(config), `${pointer}/config`)),
+    ...lackingFields(config, LACKING.talkFields, `${pointer}/config`),
+  ];
+}
+
+/** Of schemas that are right one by one: by the one that the host makes of them, no answer could be checked. */
+function togetherFaults(made: JsonObject, pointer: string): DefinitionFault[] {
+  const compiled = compileUserSchema(made, COMPOSED);
+  if (compiled.ok) return [];
+  const [{ message }] = compiled.errors;
+  return [asFault({ pointer, message: `has schemas that cannot be used together: ${message}` })];
 }
 
 function targetFaults(
@@ -283,19 +297,26 @@ function targetFaults(
   ];
 }
 
+/** Half a character has no place in a URI, which names a question's schema. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 function questionFaults(node: WorkflowNode, pointer: string): DefinitionFault[] {
-  const questions = node.config.questions as readonly { id: string; schema?: unknown }[];
-  return questions.flatMap(({ id, schema }, index) => {
+  const questions = node.config.questions as readonly Question[];
+  const faults = questions.flatMap(({ id, schema }, index) => {
     const place = `${pointer}/config/questions/${index}`;
     const compiled = schema === undefined ? undefined : compileUserSchema(schema);
     return [
       ...(questions.findIndex((question) => question.id === id) < index
         ? [asFault({ pointer: `${place}/id`, message: `"${id}" is already used` })]
         : []),
-      ...(isCommonName(id) ? [asFault(nameFault(`${place}/id`, id))] : []),
+      ...(isCommonName(id) || LONE_SURROGATE.test(id)
+        ? [asFault(nameFault(`${place}/id`, id))]
+        : []),
       ...(compiled && !compiled.ok ? below(`${place}/schema`, compiled.errors) : []),
     ];
   });
+  if (faults.length > 0) return faults;
+  return togetherFaults(answersSchema(questions), `${pointer}/config/questions`);
 }
 
 function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {

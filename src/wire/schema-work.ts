@@ -5,7 +5,9 @@ import { _, type KeywordCxt, type KeywordDefinition } from 'ajv/dist/2020.js';
 import { canonicalJson, jsonBytes } from '../rules/json.ts';
 import { compilePattern, type LinearPattern } from './linear-pattern.ts';
 
-/** Units for one schema to be made ready, and for one check: one is some 50 ns, so that it ends within half a second. */
+/**
+ * Units for one schema of others to be made ready, and for one check: one is some 50 ns, so that it ends within half a second.
+ */
 export const MAX_WORK = 10_000_000;
 /** To make ready an object or a list of a schema, and as much again for each so much of what came before it. */
 const PART_WORK = 3_000;
@@ -53,10 +55,12 @@ function lengthOf(value: unknown): number {
 }
 
 let work = 0;
+let most = MAX_WORK;
 
-/** To be called before each schema and each check. */
-export function beginWork(): void {
+/** To be called before each schema and each check. `limit`: what it may cost, in the same units. */
+export function beginWork(limit = MAX_WORK): void {
   work = 0;
+  most = limit;
 }
 
 export function workDone(): number {
@@ -66,7 +70,7 @@ export function workDone(): number {
 /** Throws RangeError when it has cost too much. */
 function charge(units: number): void {
   work += units;
-  if (work > MAX_WORK) throw new RangeError('too much work');
+  if (work > most) throw new RangeError('too much work');
 }
 
 /** A part is made ready. Throws as `charge`: the compiler's work grows faster than the schema. */

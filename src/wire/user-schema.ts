@@ -16,6 +16,7 @@ import {
   COUNTER,
   countedPattern,
   counterKeyword,
+  MAX_WORK,
   uniqueItemsKeyword,
   workDone,
 } from './schema-work.ts';
@@ -24,14 +25,24 @@ import {
 export const USER_SCHEMA_BYTES = 64 * 1024;
 /** Deepest nesting of objects and arrays in a schema. */
 export const USER_SCHEMA_DEPTH = 40;
-/** Largest size and deepest nesting of a schema. */
+/** Largest size and deepest nesting of a schema, and what it may cost to make it ready. A check by it costs the same at most. */
 interface Bounds {
   readonly bytes: number;
   readonly depth: number;
+  readonly work: number;
 }
-const OF_OTHERS: Bounds = { bytes: USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH };
-/** Of a schema that this host made of such schemas, as that of a question: each of them fits in it. */
-export const COMPOSED: Bounds = { bytes: 8 * USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH + 10 };
+const OF_OTHERS: Bounds = {
+  ...{ bytes: USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH },
+  work: MAX_WORK,
+};
+/**
+ * Of a schema that this host made of such schemas, as that of a question: any one of them fits in it. Several of one node may
+ * not fit together: its definition is refused then (load-definition.ts).
+ */
+export const COMPOSED: Bounds = {
+  ...{ bytes: 8 * USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH + 10 },
+  work: 2 * MAX_WORK,
+};
 /** Compiled schemas that are kept; the one used longest ago goes first. */
 const CACHE_SIZE = 256;
 /** Compilations after which the compiler is made anew: it keeps something of every schema that it ever saw. */
@@ -64,12 +75,13 @@ export function compileUserSchema(schema: unknown, bounds = OF_OTHERS): Compiled
   if (!isJsonObject(schema) && typeof schema !== 'boolean')
     return refused('', 'a schema is an object or a boolean');
   // Writing JSON text recurses, and all that follows takes time with size: these come first.
-  const { bytes, depth } = bounds;
+  const { bytes, depth, work } = bounds;
   const deep = tooDeep(schema, { pointer: '', left: depth });
   if (deep !== undefined) return refused(deep, `is nested deeper than ${depth} levels`);
   if (jsonBytes(schema) > bytes) return refused('', `the schema is larger than ${bytes} bytes`);
-  const key = sha256Hex(canonicalJson(schema));
-  const result = cache.get(key) ?? prepareAndCompile(schema, key);
+  // What is refused within one bound may be taken within another.
+  const key = sha256Hex(canonicalJson([work, schema]));
+  const result = cache.get(key) ?? prepareAndCompile(schema, key, work);
   cache.delete(key);
   cache.set(key, result);
   for (const oldest of cache.keys()) {
@@ -81,8 +93,8 @@ export function compileUserSchema(schema: unknown, bounds = OF_OTHERS): Compiled
 
 const cache = new Map<string, CompiledSchema>();
 
-function prepareAndCompile(schema: object | boolean, key: string): CompiledSchema {
-  beginWork();
+function prepareAndCompile(schema: object | boolean, key: string, limit: number): CompiledSchema {
+  beginWork(limit);
   const faults: Fault[] = [];
   let prepared: unknown;
   try {

@@ -144,6 +144,21 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   ],
   [
     117,
+    ['src/wire/user-schema.ts', 'work: 2 * MAX_WORK,', 'work: MAX_WORK,'],
+    ['test/runs/answer.test.ts', 'can be answered'],
+  ],
+  [
+    117,
+    ['src/wire/user-schema.ts', 'canonicalJson([work, schema])', 'canonicalJson(schema)'],
+    ['test/wire/user-schema.test.ts', 'what is made of schemas'],
+  ],
+  [
+    117,
+    ['src/wire/load-definition.ts', 'if (compiled.ok) return [];', 'return [];'],
+    ['test/wire/answerable.test.ts', 'and not together'],
+  ],
+  [
+    117,
     ['src/rules/gate-actions.ts', ', feedback: why, reason: why };', ' };'],
     ['test/workflows/approvals.test.ts', 'why is an output of the gate'],
   ],

@@ -205,11 +205,15 @@ test('a list of answers has each id once, or is refused at the place of the seco
 describe('a decision of an agent with a return schema', () => {
   const own: JsonObject = { type: 'object', required: ['kind'] };
   const nested = (levels: number): JsonObject => (levels === 0 ? {} : { not: nested(levels - 1) });
+  const many = Object.fromEntries(
+    Array.from({ length: 1_335 }, (_, at) => [`p${at}`, { type: 'string' }]),
+  );
   const large = 'a'.repeat(USER_SCHEMA_BYTES - jsonBytes({ ...own, description: '' }));
 
   // [I117]
   test.each<[string, JsonObject]>([
     ['as large as it may be', { ...own, description: large }],
+    ['of as many parts as it may have', { ...own, properties: many }],
     ['as deep as it may be', { ...own, contentSchema: nested(USER_SCHEMA_DEPTH - 1) }],
     [
       'of an older dialect',

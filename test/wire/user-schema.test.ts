@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_WORK } from '../../src/wire/schema-work.ts';
 import {
+  COMPOSED,
   compileUserSchema,
   USER_SCHEMA_BYTES,
   USER_SCHEMA_DEPTH,
@@ -265,12 +266,34 @@ describe('architecture §10 refused schemas', () => {
     expect(compileUserSchema(large).work).toBeGreaterThan(1.5 * first);
   });
 
+  // [I117]
+  test('what is made of schemas may take more work, and is refused as one of others still', () => {
+    const some = (count: number) => ({
+      properties: Object.fromEntries(namesOf(count).map((name) => [name, { type: 'string' }])),
+    });
+    const heavy = { errors: [{ pointer: '', message: 'takes too much work to make ready' }] };
+    const made = some(1_500);
+    for (const bounds of [undefined, COMPOSED, undefined]) {
+      const expected = bounds ? { ok: true } : { ok: false, ...heavy };
+      expect(compileUserSchema(made, bounds)).toMatchObject(expected);
+    }
+    expect(compileUserSchema(some(1_900), COMPOSED)).toMatchObject({ ok: false, ...heavy });
+    // A check by it has the bound of every other.
+    const list = { items: { uniqueItems: true } };
+    const value = [['a'.repeat(MAX_WORK)]];
+    expect(checkedBy(compileUserSchema(list, COMPOSED), value)).toMatchObject({ ok: false });
+    expect(checkedBy(compileUserSchema(list, COMPOSED), [['a']])).toMatchObject({ ok: true });
+  });
+
   test('nesting up to the limit is accepted', () => {
     expect(compileUserSchema(nested(USER_SCHEMA_DEPTH))).toMatchObject({ ok: true });
   });
 });
 
 const namesOf = (count: number) => Array.from({ length: count }, (_, index) => `n${index}`);
+
+const checkedBy = (compiled: ReturnType<typeof compileUserSchema>, value: unknown) =>
+  compiled.ok ? compiled.value.validate(value) : compiled;
 
 const patternsFor = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`^k.*x${index}$`, {}]));
