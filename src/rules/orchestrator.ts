@@ -93,15 +93,15 @@ export function isMocked(
   return agent === undefined || MOCKS.some((name) => config[name] !== undefined);
 }
 
-/** What of a run says whether a plan of a test is followed. */
-type Tested = Pick<RunInput, 'definition' | 'testHooks'>;
+/** What of a run says which of its nodes ask a model. */
+export type AskingRun = Pick<RunInput, 'definition' | 'testHooks'>;
 
 /** Whether the node follows a plan of a test in this run. */
-export function isPlanned(node: WorkflowNode, { definition, testHooks }: Tested): boolean {
+export function isPlanned(node: WorkflowNode, { definition, testHooks }: AskingRun): boolean {
   return testHooks === true && isMocked(node, definition);
 }
 
 /** Whether a model is asked for the node: its agent is invoked, it is not disabled, and it follows no plan of a test. */
-export function asksModel(node: WorkflowNode, run: Tested): boolean {
+export function asksModel(node: WorkflowNode, run: AskingRun): boolean {
   return invokesAgent(node) && node.disabled !== true && !isPlanned(node, run);
 }

@@ -5,7 +5,7 @@ import { HostError, invalid } from '../rules/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { MAX_NODE_EXECUTIONS, MAX_RUN_DURATION_MS } from '../rules/limits.ts';
 import { aiOption } from '../rules/model-choice.ts';
-import { asksModel } from '../rules/orchestrator.ts';
+import { asksModel, type AskingRun } from '../rules/orchestrator.ts';
 import type { RunInput } from '../rules/run-input.ts';
 import type { Models } from '../ports/models.ts';
 import { compileUserSchema } from '../wire/user-schema.ts';
@@ -62,9 +62,6 @@ export const CONFIGURABLE: Readonly<Record<string, Range>> = {
   },
   model: MODEL,
 };
-
-/** What of a run says which of its nodes ask a model. */
-type AskingRun = Pick<RunInput, 'definition' | 'testHooks'>;
 
 /**
  * What a request asked for, checked, in the one form that everything behind it reads and history keeps: `ai.*` nested,

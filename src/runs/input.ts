@@ -7,7 +7,7 @@ import { jsonBytes, type JsonObject, type JsonValue, pointerSegment } from '../r
 import { askedModel } from '../rules/model-choice.ts';
 import { INTERRUPT_TIMEOUT_MS } from '../rules/limits.ts';
 import { MAX_HANDOFF_AGENTS, successorsOf } from '../rules/handoffs.ts';
-import { asksModel } from '../rules/orchestrator.ts';
+import { asksModel, type AskingRun } from '../rules/orchestrator.ts';
 import { ERA, REVISION } from '../rules/versions.ts';
 import {
   MESSAGE_CHANNEL,
@@ -297,7 +297,7 @@ function startValue(
 function pinnedAgents(
   catalog: InputDeps['catalog'],
   caller: Caller,
-  run: Pick<RunInput, 'definition' | 'testHooks'>,
+  run: AskingRun,
 ): Readonly<Record<string, PinnedAgent>> {
   const { definition } = run;
   const pinned: Record<string, PinnedAgent> = {};
@@ -321,8 +321,9 @@ function pinnedAgents(
   return pinned;
 }
 
-function invokedAgents(
-  run: Pick<RunInput, 'definition' | 'testHooks'>,
+/** Those of these that the run asks, one for each node that asks it. */
+export function invokedAgents(
+  run: AskingRun,
   agents: Readonly<Record<string, PinnedAgent>>,
 ): PinnedAgent[] {
   return agentsOf(run).flatMap((agentId) => agents[agentId] ?? []);
@@ -331,7 +332,7 @@ function invokedAgents(
 /** A run whose agent has no model would fail at its first step: it is refused while nothing has happened yet. */
 function requireModels(
   { models }: InputDeps,
-  run: Pick<RunInput, 'definition' | 'testHooks' | 'agents' | 'configurable'>,
+  run: AskingRun & Pick<RunInput, 'agents' | 'configurable'>,
 ): void {
   const asked = askedModel(run.configurable);
   const invoked = invokedAgents(run, run.agents);

@@ -3,8 +3,7 @@
 import { invalid } from '../rules/errors.ts';
 import type { JsonObject } from '../rules/json.ts';
 import { aiOption } from '../rules/model-choice.ts';
-import { asksModel } from '../rules/orchestrator.ts';
-import type { RunInput } from '../rules/run-input.ts';
+import { asksModel, type AskingRun } from '../rules/orchestrator.ts';
 import type { ModelOption, Models } from '../ports/models.ts';
 
 type Providers = Pick<Models, 'providers' | 'untaken'>;
@@ -29,7 +28,7 @@ export function untakenIn(
   return models.untaken(typeof named === 'string' ? named : undefined);
 }
 
-export interface OptionsAsked extends Pick<RunInput, 'definition' | 'testHooks'> {
+export interface OptionsAsked extends AskingRun {
   /** What the caller asks for itself. */
   readonly asked: JsonObject;
   /** What the run goes by, its provider included; checked. */

@@ -21,13 +21,13 @@ import type { ResolvedAgent } from '../ports/catalog.ts';
 import type { LogRow } from '../ports/log.ts';
 import type { RunRow } from '../ports/runs.ts';
 import type { Stores } from '../ports/stores.ts';
-import { asksModel } from '../rules/orchestrator.ts';
+import { asksModel, type AskingRun } from '../rules/orchestrator.ts';
 import type { RunForkOverlay } from '../../schemas/types.generated.ts';
 import { checkedValue } from './answer.ts';
-import { agentsOf, normalized, readConfigurable } from './configurable.ts';
+import { normalized, readConfigurable } from './configurable.ts';
 import { agentIdsOf } from './cohort-change.ts';
 import type { RunsDeps } from './deps.ts';
-import { startVariables } from './input.ts';
+import { invokedAgents, startVariables } from './input.ts';
 import { requireTaken } from './model-options.ts';
 import { requireScope } from './scopes.ts';
 import { kept } from './secrets.ts';
@@ -163,7 +163,7 @@ function configurableOf(
 ): JsonObject | undefined {
   if (!asked.configurable) return undefined;
   const own = asked.configurable as JsonObject;
-  const { configurable: before, definition, testHooks } = input;
+  const { configurable: before } = input;
   if (own.runTimeoutMs !== undefined && record.length > 0)
     throw invalid(
       `${FIELD}/configurable/runTimeoutMs`,
@@ -173,10 +173,7 @@ function configurableOf(
     isJsonObject(before.ai) && isJsonObject(own.ai) ? { ai: { ...before.ai, ...own.ai } } : {};
   const merged = readConfigurable({ ...before, ...own, ...ai }, input, models);
   const keepsModels = record.length > 0;
-  requireTaken(models, {
-    ...{ asked: own, configurable: merged, definition, keepsModels },
-    ...(testHooks ? { testHooks } : {}),
-  });
+  requireTaken(models, { ...input, asked: own, configurable: merged, keepsModels });
   if (jsonBytes(merged) > INLINE_VALUE_BYTES)
     throw new HostError('payload_too_large', {
       ...{ field: `${FIELD}/configurable`, limit: INLINE_VALUE_BYTES },
@@ -276,11 +273,11 @@ function modelsOf(
   run: RunInput,
   asked: RunForkOverlay,
 ): Overlay['models'] {
-  const { agents } = run;
   const wanted = askedModel(run.configurable);
   const isAsked = Object.keys(askedModel((asked.configurable ?? {}) as JsonObject)).length > 0;
-  const invoked = agentsOf(run).flatMap((agentId) => agents[agentId] ?? []);
-  const changed = invoked.filter(({ agentId }) => isAsked || asked.agents?.[agentId]);
+  const changed = invokedAgents(run, run.agents).filter(
+    ({ agentId }) => isAsked || asked.agents?.[agentId],
+  );
   return Object.fromEntries(
     changed.map((agent) => [agent.modelClass, models.choose(agent, wanted)]),
   );
@@ -308,10 +305,7 @@ function answerOf(request: OverlayRequest): OverlaidAnswer | undefined {
 const VALUE = `${FIELD}/answer/value`;
 
 /** The activity whose answer the event tells first: of a tool, or of a model. */
-function answeringActivity(
-  { key, type, nodeId }: LogRow,
-  run: Pick<RunInput, 'definition' | 'testHooks'>,
-): string | undefined {
+function answeringActivity({ key, type, nodeId }: LogRow, run: AskingRun): string | undefined {
   // Agents that are scripted node by node ask nobody.
   const node = run.definition.nodes.find(({ id }) => id === nodeId);
   if (!node || !asksModel(node, run)) return undefined;
@@ -323,7 +317,7 @@ function answeringActivity(
 /** Who gave the answer that the event tells; an overlay may have another one there. */
 export function answererOf(
   row: LogRow,
-  run: Pick<RunInput, 'definition' | 'testHooks'>,
+  run: AskingRun,
 ): 'tool' | 'agent' | 'model' | 'human' | undefined {
   const { part } = eventRow(row.type);
   if (part === 'wait-ends') return 'human';
