@@ -84,21 +84,23 @@ export function invokesAgent({ typeId }: Pick<WorkflowNode, 'typeId'>): boolean 
 /** Test mode only: members of a supervisor's config that stand for what an agent would decide (conformance/fixtures.md). */
 const MOCKS = ['mockConfidence', 'mockPendingDecision', 'mockDispatchPlan', 'mockDecisions'];
 
-/** Whether a supervisor follows a plan in the place of an agent: only in a definition made for tests, in test mode. */
-export function isMocked(
-  { typeId, agent, config }: Pick<WorkflowNode, 'typeId' | 'agent' | 'config'>,
-  definition: Pick<WorkflowDefinition, 'id'>,
-): boolean {
-  if (typeId !== SUPERVISOR_NODE_TYPE || !isTestDefinition(definition)) return false;
-  return agent === undefined || MOCKS.some((name) => config[name] !== undefined);
-}
-
 /** What of a run says which of its nodes ask a model. */
 export type AskingRun = Pick<RunInput, 'definition' | 'testHooks'>;
 
-/** Whether the node follows a plan of a test in this run. */
-export function isPlanned(node: WorkflowNode, { definition, testHooks }: AskingRun): boolean {
-  return testHooks === true && isMocked(node, definition);
+/** `testHooks`: in test mode. */
+interface Planned {
+  readonly definition: Pick<WorkflowDefinition, 'id'>;
+  readonly testHooks?: boolean | undefined;
+}
+
+/** Whether a supervisor follows a plan in the place of an agent: only in a definition made for tests, in test mode. */
+export function isPlanned(
+  { typeId, agent, config }: Pick<WorkflowNode, 'typeId' | 'agent' | 'config'>,
+  { definition, testHooks }: Planned,
+): boolean {
+  if (testHooks !== true || typeId !== SUPERVISOR_NODE_TYPE || !isTestDefinition(definition))
+    return false;
+  return agent === undefined || MOCKS.some((name) => config[name] !== undefined);
 }
 
 /** Whether a model is asked for the node: its agent is invoked, it is not disabled, and it follows no plan of a test. */

@@ -7,7 +7,7 @@ import { graphFaults } from '../rules/definition-graph.ts';
 import type { ErrorCode } from '../rules/errors.ts';
 import { jsonBytes, type JsonObject, pointerSegment } from '../rules/json.ts';
 import { DEFINITION_BYTES } from '../rules/limits.ts';
-import { invokesAgent, isMocked } from '../rules/orchestrator.ts';
+import { invokesAgent, isPlanned } from '../rules/orchestrator.ts';
 import { channelFaults } from './channel-faults.ts';
 import type { Fault } from './checked.ts';
 import { gateFaults } from './gate-faults.ts';
@@ -321,8 +321,8 @@ function questionFaults(node: WorkflowNode, pointer: string): DefinitionFault[] 
 
 function agentFaults(node: WorkflowNode, pointer: string, context: NodeContext): DefinitionFault[] {
   const { agent, typeId } = node;
-  const isPlanned = context.testMode === true && isMocked(node, context.definition);
-  const isInvoked = invokesAgent(node) && !isPlanned;
+  const { definition, testMode } = context;
+  const isInvoked = invokesAgent(node) && !isPlanned(node, { definition, testHooks: testMode });
   if (!agent) {
     if (!isInvoked) return [];
     return [asFault({ pointer, message: `a node of type ${typeId} must have the field agent` })];

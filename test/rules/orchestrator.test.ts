@@ -4,7 +4,7 @@ import { MAX_FAN_OUT } from '../../src/rules/children.ts';
 import {
   decisionSchema,
   invokesAgent,
-  isMocked,
+  isPlanned,
   wireDecisionSchema,
 } from '../../src/rules/orchestrator.ts';
 import { schemaDocument } from '../../src/wire/validators.ts';
@@ -35,12 +35,15 @@ test('whom an orchestrator may name is held where it is said', () => {
 test('a plan stands for an agent in definitions made for tests alone', () => {
   const supervisor = (more: object) => node('s', 'core.orchestrator.supervisor', more);
   const agent = { agentId: 'local.a.b' };
-  const of = (more: object, id = 'conformance-x') => isMocked(supervisor(more), { id });
+  const tested = { definition: { id: 'conformance-x' }, testHooks: true };
+  const of = (more: object, id = 'conformance-x') =>
+    isPlanned(supervisor(more), { ...tested, definition: { id } });
   expect(of({})).toBe(true);
   expect(of({ agent })).toBe(false);
   expect(of({ agent, config: { mockConfidence: 0.1 } })).toBe(true);
   expect(of({ config: { mockDecisions: [] } }, 'refunds')).toBe(false);
-  expect(isMocked(node('s', 'core.agent'), { id: 'conformance-x' })).toBe(false);
+  expect(isPlanned(node('s', 'core.agent'), tested)).toBe(false);
+  expect(isPlanned(supervisor({}), { ...tested, testHooks: false })).toBe(false);
 });
 
 test.each([
