@@ -2,12 +2,7 @@
 // was frozen with the question, never by the answer's name.
 import { NOTES } from '../src/rules/answer-schemas.ts';
 import type { ErrorCode } from '../src/rules/errors.ts';
-import {
-  reasonOf,
-  wishIn,
-  type ActionEffect,
-  type OfferedAction,
-} from '../src/rules/gate-actions.ts';
+import { offeredIn, reasonOf, wishIn, type ActionEffect } from '../src/rules/gate-actions.ts';
 import { emissionKey } from '../src/rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { MAX_VOTERS } from '../src/rules/limits.ts';
@@ -46,10 +41,8 @@ export interface Judging extends Quorum {
 }
 
 export function judgingOf(data: JsonObject): Judging {
-  const { choices } = data;
-  const offered = Array.isArray(choices) ? (choices as unknown as readonly OfferedAction[]) : [];
   return {
-    effects: Object.fromEntries(offered.map(({ action, effect }) => [action, effect])),
+    effects: Object.fromEntries(offeredIn(data).map(({ action, effect }) => [action, effect])),
     ...quorumOf(data),
   };
 }

@@ -106,6 +106,11 @@ export function offeredActions(config: ApprovalGateConfig): OfferedAction[] {
   }));
 }
 
+/** The answers that were frozen with a question; none of one that no gate asks. */
+export function offeredIn({ choices }: JsonObject): readonly OfferedAction[] {
+  return Array.isArray(choices) ? (choices as unknown as readonly OfferedAction[]) : [];
+}
+
 /** The effect of an answer among those offered; undefined: it is none of them. */
 export function effectOf(
   offered: readonly OfferedAction[],

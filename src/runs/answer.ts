@@ -6,9 +6,9 @@ import {
   canonicalAction,
   effectOf,
   hasTwoReasons,
+  offeredIn,
   outputsOf,
   type ActionEffect,
-  type OfferedAction,
 } from '../rules/gate-actions.ts';
 import { digestOf, sha256Hex } from '../rules/ids.ts';
 import {
@@ -145,12 +145,8 @@ function outdated(
 }
 
 /** What an answer to a gate does. Undefined: it is an answer to another question. */
-function effectAt(
-  { choices }: OpenInterrupt['data'],
-  { action }: JsonObject,
-): ActionEffect | undefined {
-  const offered = Array.isArray(choices) ? (choices as unknown as OfferedAction[]) : [];
-  return typeof action === 'string' ? effectOf(offered, action) : undefined;
+function effectAt(data: OpenInterrupt['data'], { action }: JsonObject): ActionEffect | undefined {
+  return typeof action === 'string' ? effectOf(offeredIn(data), action) : undefined;
 }
 
 type Asked = Pick<OpenInterrupt, 'data' | 'resumeSchema'>;
