@@ -11,8 +11,8 @@ const MAX_RUNS = 1_000;
 export interface UnreadRound {
   /** The run cannot be read in this round. True: nor could it in any round for so long, of which there were enough. */
   isLate(runId: string, unreadMs: number): boolean;
-  /** `isWhole`: each open run was looked at. Those that were read are forgotten. */
-  end(isWhole: boolean): void;
+  /** Each open run was looked at: those that were read are forgotten. A round that was cut is not ended, and changes nothing. */
+  end(): void;
 }
 
 interface Unread {
@@ -39,9 +39,8 @@ export class UnreadRuns {
         if (now.size < MAX_RUNS) now.set(runId, { deadline, rounds: rounds + 1 });
         return deadline.isOver() && rounds + 1 >= this.#minRounds;
       },
-      end: (isWhole) => {
-        const left = isWhole ? now : new Map([...before, ...now]);
-        if (left.size > 0) this.#erasures.set(erasureId, left);
+      end: () => {
+        if (now.size > 0) this.#erasures.set(erasureId, now);
         else this.#erasures.delete(erasureId);
       },
     };

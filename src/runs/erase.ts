@@ -195,18 +195,18 @@ async function endOpen(
 ): Promise<readonly string[]> {
   const failed: string[] = [];
   const round = deps.unread.round(erasure.erasureId);
-  let isWhole = false;
   for (let after = ''; !patience.isLate();) {
     const page = { after, limit: ROUND_RUNS };
     const open = await deps.stores.subjects.openRuns(erasure.keyId, page);
     const why = await Promise.all(open.map((run) => endRun({ ...deps, round }, erasure, run)));
     failed.push(...why.filter((reason) => reason !== undefined));
     const last = open.at(-1);
-    isWhole = !last || open.length < ROUND_RUNS;
-    if (!last || isWhole) break;
+    if (!last || open.length < ROUND_RUNS) {
+      round.end();
+      break;
+    }
     after = last.runId;
   }
-  round.end(isWhole);
   return failed;
 }
 

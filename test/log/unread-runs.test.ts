@@ -12,7 +12,7 @@ function isLate(
 ): boolean[] {
   const round = unread.round(erasureId);
   const late = runs.map((runId) => round.isLate(runId, unreadMs));
-  round.end(isWhole);
+  if (isWhole) round.end();
   return late;
 }
 
@@ -43,10 +43,10 @@ it('counts rounds, too: time passes also where none is made', () => {
   expect([1, 2, 3].flatMap(() => isLate(away))).toEqual([false, false, true]);
 });
 
-it('goes on where a round did not come to the run', () => {
+it('a round that was cut leaves what was there', () => {
   const unread = begun();
-  isLate(unread, { runs: [], isWhole: false });
-  expect(isLate(unread)).toEqual([false]);
+  isLate(unread, { runs: ['another'], unreadMs: HOUR_MS, isWhole: false });
+  expect(isLate(unread, { runs: ['r', 'another'] })).toEqual([false, true]);
 });
 
 it('is remembered of a thousand runs: the others have their turn after these', () => {
