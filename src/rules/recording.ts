@@ -243,7 +243,10 @@ function placesHeard(batches: readonly Batch[]): Map<Stimulus, number> {
     return place;
   }
 
-  /** What the run took from the record of its own source: all answers there, of which it may have heard some. */
+  /**
+   * What the run took from the record of its own source: all answers there, of which it may have heard some. One that it refused
+   * is counted as well: a branch that leaves after that may ask again what the next answer had settled.
+   */
   function hearRecorded({ outcome }: Extract<Stimulus, { kind: 'step' }>): void {
     if (outcome.kind !== 'completed' || !isJsonObject(outcome.result.output)) return;
     const { interruptId, answers } = outcome.result.output;

@@ -273,12 +273,14 @@ function talkFaults({ config }: WorkflowNode, pointer: string): DefinitionFault[
   ];
 }
 
-/** Of schemas that are right one by one: by the one that the host makes of them, no answer could be checked. */
+/** Of schemas that are right by themselves: by the one that the host makes of them, no answer could be checked. */
 function togetherFaults(made: JsonObject, pointer: string): DefinitionFault[] {
   const compiled = compileUserSchema(made, COMPOSED);
   if (compiled.ok) return [];
   const [{ message }] = compiled.errors;
-  return [asFault({ pointer, message: `has schemas that cannot be used together: ${message}` })];
+  return [
+    asFault({ pointer, message: `has schemas that cannot be used in its question: ${message}` }),
+  ];
 }
 
 function targetFaults(
@@ -309,7 +311,7 @@ function questionFaults(node: WorkflowNode, pointer: string): DefinitionFault[] 
       ...(questions.findIndex((question) => question.id === id) < index
         ? [asFault({ pointer: `${place}/id`, message: `"${id}" is already used` })]
         : []),
-      ...(isCommonName(id) || LONE_SURROGATE.test(id)
+      ...(isCommonName(id) || (schema !== undefined && LONE_SURROGATE.test(id))
         ? [asFault(nameFault(`${place}/id`, id))]
         : []),
       ...(compiled && !compiled.ok ? below(`${place}/schema`, compiled.errors) : []),

@@ -1,6 +1,7 @@
 // The one compiler for JSON Schemas that others wrote: configurableSchema, resumeSchema, task and return schemas, tool
 // schemas (workflow-definition.schema.json, RFC 0003). Guarded: size, depth, local references only, linear-time
-// patterns; the work that it makes, to be made ready and at each check, has one bound (schema-work.ts).
+// patterns; the work that it makes, to be made ready and at each check, has one bound (schema-work.ts), twice that to make
+// ready what the host makes of several.
 import { Ajv, type AnySchemaObject, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { sha256Hex } from '../rules/ids.ts';
@@ -25,7 +26,7 @@ import {
 export const USER_SCHEMA_BYTES = 64 * 1024;
 /** Deepest nesting of objects and arrays in a schema. */
 export const USER_SCHEMA_DEPTH = 40;
-/** Largest size and deepest nesting of a schema, and what it may cost to make it ready. A check by it costs the same at most. */
+/** Largest size and deepest nesting of a schema, and what it may cost to make it ready. A check by it costs MAX_WORK at most. */
 interface Bounds {
   readonly bytes: number;
   readonly depth: number;
@@ -36,8 +37,9 @@ const OF_OTHERS: Bounds = {
   work: MAX_WORK,
 };
 /**
- * Of a schema that this host made of such schemas, as that of a question: any one of them fits in it. Several of one node may
- * not fit together: its definition is refused then (load-definition.ts).
+ * Of a schema that this host made of such schemas, as that of a question: one of an agent or of a clarification fits in it.
+ * Several of one node may not, nor one of a conversation, which stands in it twice: the definition is refused then
+ * (load-definition.ts).
  */
 export const COMPOSED: Bounds = {
   ...{ bytes: 8 * USER_SCHEMA_BYTES, depth: USER_SCHEMA_DEPTH + 10 },

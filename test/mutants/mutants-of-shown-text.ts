@@ -155,7 +155,7 @@ export const OF_SHOWN_TEXT: readonly Row[] = [
   [
     117,
     ['src/wire/load-definition.ts', 'if (compiled.ok) return [];', 'return [];'],
-    ['test/wire/answerable.test.ts', 'and not together'],
+    ['test/wire/answerable.test.ts', 'and not in a question'],
   ],
   [
     117,

@@ -63,14 +63,15 @@ test.each<[string, Gate, string]>([
   ['questions with two of them', asks(wide(950), wide(950)), '/questions'],
   ['a question of an older dialect', asks(older), '/questions'],
   ['a conversation that needs one twice', talks({ outcomeSchema: wide(950) }), ''],
-])('schemas that can be used alone, and not together, are refused: %s', (_, gate, at) => {
+])('schemas that can be used alone, and not in a question, are refused: %s', (_, gate, at) => {
   for (const schema of [wide(950), older]) expect(compileUserSchema(schema).ok).toBe(true);
   expect(faults(gate)).toEqual([`/nodes/0/config${at} validation_error`]);
 });
 
-test('a question that is named by half a character is refused: its schema would have no name', () => {
-  const questions = [{ id: '\ud800', question: '?', schema: {} }];
-  expect(faults(['clarification', { questions }])).toEqual([
+test('a question that is named by half a character is refused where its schema would have no name', () => {
+  const named = { id: '\ud800', question: '?' };
+  expect(faults(['clarification', { questions: [{ ...named, schema: {} }] }])).toEqual([
     '/nodes/0/config/questions/0/id validation_error',
   ]);
+  expect(faults(['clarification', { questions: [named] }])).toEqual([]);
 });
