@@ -1,11 +1,11 @@
 // What a tool of an agent is (seed 004 §4.2.1): its schemas give the types of its function, and check what arrives and
 // what leaves (§4.3.1 "Agent MUST validate").
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import formatsPlugin from 'ajv-formats';
+import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { Actor, DeclaredTool, JsonMap } from '../opensentience/messages.ts';
+import { compileSchema } from './dialect.ts';
 
-/** A JSON Schema (2020-12) of an object: what tools take and give. */
+/** A JSON Schema (2020-12, or draft-07 where `$schema` says so) of an object: what tools take and give. */
 export interface ObjectSchema {
   readonly type: 'object';
   readonly [keyword: string]: unknown;
@@ -77,10 +77,6 @@ export interface Tool {
   run(input: JsonMap, call: ToolCall): unknown;
 }
 
-// The package is CommonJS: under some loaders the function is the module itself, under others its default.
-const addFormats = ((formatsPlugin as unknown as { default?: unknown }).default ??
-  formatsPlugin) as (ajv: Ajv2020) => unknown;
-
 /** A tool's options without the types that only its author needs. */
 type Declared = Omit<ToolOptions<ObjectSchema, ObjectSchema>, 'input' | 'output' | 'run'> & {
   readonly input: JsonMap;
@@ -89,16 +85,15 @@ type Declared = Omit<ToolOptions<ObjectSchema, ObjectSchema>, 'input' | 'output'
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 
-/** Defines a tool. Throws TypeError on a bad name, and what Ajv throws on a bad schema. */
+/** Defines a tool. Throws TypeError on a bad name or an unknown `$schema`, and what Ajv throws on a bad schema. */
 export function tool<
   const Input extends ObjectSchema,
   const Output extends ObjectSchema = ObjectSchema,
 >(options: ToolOptions<Input, Output>): Tool {
   if (!NAME.test(options.name)) throw new TypeError(`No tool can be called "${options.name}".`);
-  const ajv = new Ajv2020({ strict: false, logger: false });
-  addFormats(ajv);
-  const checkInput = ajv.compile(options.input as object);
-  const checkOutput = options.output && ajv.compile(options.output as object);
+  const of = `schema of the tool "${options.name}"`;
+  const checkInput = compileSchema(options.input, `The input ${of}`);
+  const checkOutput = options.output && compileSchema(options.output, `The output ${of}`);
   // Its types are for the author; what arrives is checked.
   const run = options.run as unknown as Tool['run'];
   return {
