@@ -13,6 +13,7 @@ import type {
 } from '../opensentience/messages.ts';
 import { correlationOf, isMap } from './envelope.ts';
 import { protocolError } from './errors.ts';
+import { exactJson, NO_JSON } from './exact-json.ts';
 import { MAX_TIMER_MS, type AgentLimits } from './limits.ts';
 import { perform, type Outcome, type Stop } from './perform.ts';
 import { openStream } from './stream.ts';
@@ -133,14 +134,19 @@ export class Calls {
     const call = { ...describe(message, payload), signal: abort.signal, stream };
     const outcome = await perform(tool, { call, input: payload.input, stopped }, limits);
     clearTimeout(timer);
-    stream.close();
     this.#running.delete(callId);
-    this.#finish({ callId, message, started }, outcome);
+    this.#finish({ callId, message, started, log: (text) => stream.log(text) }, outcome);
+    stream.close();
     if (this.#running.size === 0) this.#idle?.();
   }
 
   #finish(
-    of: { readonly callId: string; readonly message: Envelope; readonly started?: string },
+    of: {
+      readonly callId: string;
+      readonly message: Envelope;
+      readonly started?: string;
+      readonly log?: (text: string) => void;
+    },
     outcome: Outcome,
   ): void {
     this.#ended.add(of.callId);
@@ -151,16 +157,33 @@ export class Calls {
     const finished = new Date().toISOString();
     const times = { started_at: of.started ?? finished, finished_at: finished };
     const echoed = correlationOf(of.message);
+    const send = (ended: Outcome): void =>
+      this.#surface.send('agent.tool.result', { call_id: of.callId, ...ended, ...times }, echoed);
+    const bare = withoutDetails(outcome);
+    const leftOut = (why: string) =>
+      of.log?.(`The details of ${bare.error?.code} are left out: ${why}.`);
+    if (outcome.error?.details && !isMap(exactJson(outcome.error.details)?.value)) {
+      leftOut(`their object ${NO_JSON}`);
+      return send(bare);
+    }
     try {
-      const payload = { call_id: of.callId, ...outcome, ...times };
-      this.#surface.send('agent.tool.result', payload, echoed);
+      send(outcome);
     } catch {
       // Larger than Core takes in one frame.
-      const error = protocolError('tool.output_too_large');
-      const payload = { call_id: of.callId, status: 'failed' as const, error, ...times };
-      this.#surface.send('agent.tool.result', payload, echoed);
+      if (!bare.error)
+        return send({ status: 'failed', error: protocolError('tool.output_too_large') });
+      leftOut('they are larger than a frame may be');
+      send(bare);
     }
   }
+}
+
+/** Details are a help to people; the code says what became of the call, so that they never cost it. */
+function withoutDetails(outcome: Outcome): Outcome {
+  if (!outcome.error) return outcome;
+  const error = { ...outcome.error };
+  delete error.details;
+  return { ...outcome, error };
 }
 
 /** Core waits until its deadline: the result must be there before. */

@@ -15,7 +15,7 @@ const SAFE_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 export interface ToolErrorOptions {
   /** Whether the same call might succeed later. */
   readonly retryable?: boolean;
-  /** Free of secrets: it leaves the process. */
+  /** Free of secrets: it leaves the process. Without JSON, or too large for a frame, they are left out, and the call's log says so. */
   readonly details?: JsonMap;
   readonly cause?: unknown;
 }

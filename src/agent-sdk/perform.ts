@@ -71,13 +71,12 @@ function ended(stop: Stop | undefined, how: { thrown?: unknown; details?: JsonMa
 }
 
 function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome {
-  const text = exactJson(returned ?? {});
-  if (text === undefined)
-    return failed(protocolError('tool.invalid_output', { details: { reason: NO_JSON } }));
-  if (Buffer.byteLength(text) > limits.maxOutputBytes)
+  const json = exactJson(returned ?? {});
+  if (!json) return failed(protocolError('tool.invalid_output', { details: { reason: NO_JSON } }));
+  if (Buffer.byteLength(json.text) > limits.maxOutputBytes)
     return failed(protocolError('tool.output_too_large'));
   // What is checked is what is sent: dates have become texts, functions are gone.
-  const output = JSON.parse(text) as unknown;
+  const output = json.value;
   if (!isMap(output)) return failed(protocolError('tool.invalid_output'));
   const fault = tool.outputFault(output);
   if (fault) return failed(protocolError('tool.invalid_output', { details: fault }));

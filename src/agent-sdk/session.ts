@@ -16,8 +16,9 @@ import {
   type ProtocolErrorCode,
 } from '../opensentience/messages.ts';
 import { Calls } from './calls.ts';
-import { correlationOf, envelope, readEnvelope } from './envelope.ts';
+import { correlationOf, envelope, isMap, readEnvelope } from './envelope.ts';
 import { AgentError, protocolError } from './errors.ts';
+import { exactJson } from './exact-json.ts';
 import { HEARTBEAT_MS, MAX_HEALTH_BYTES, MAX_TIMER_MS, type AgentLimits } from './limits.ts';
 import { batchesOf, readRegistration, type Registration } from './registration.ts';
 import type { Tool } from './tool.ts';
@@ -284,8 +285,9 @@ function healthOf(health: SessionSetup['health']): Health {
     const told = health();
     if (typeof told === 'string') return { status: told };
     const { status, details } = told;
-    const small = details !== undefined && JSON.stringify(details).length <= MAX_HEALTH_BYTES;
-    return small ? { status, details } : { status };
+    const json = exactJson(details);
+    const small = json && Buffer.byteLength(json.text) <= MAX_HEALTH_BYTES && isMap(json.value);
+    return small ? { status, details: json.value } : { status };
   } catch {
     return { status: 'degraded' };
   }

@@ -56,8 +56,8 @@ export function openStream(callId: string, limits: AgentLimits, sink: StreamSink
     status: text('status'),
     partial: (value) => {
       const json = exactJson(value);
-      if (json === undefined) return text('log')(`A partial result ${NO_JSON}.`);
-      write('partial_result', { json: JSON.parse(json) as JsonMap }, Buffer.byteLength(json));
+      if (!json) return text('log')(`A partial result ${NO_JSON}.`);
+      write('partial_result', { json: json.value as JsonMap }, Buffer.byteLength(json.text));
     },
     close: () => {
       open = false;

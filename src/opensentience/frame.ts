@@ -168,11 +168,11 @@ function isObject(value: unknown): value is FrameValue {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** By a stack of its own, not recursion. */
-function isShallow(value: FrameValue): boolean {
+/** Whether it has at most so many levels of objects and lists. By a stack of its own, not recursion. */
+export function isShallow(value: FrameValue, most = MAX_FRAME_DEPTH): boolean {
   let level: object[] = [value];
   for (let depth = 1; level.length > 0; depth += 1) {
-    if (depth > MAX_FRAME_DEPTH) return false;
+    if (depth > most) return false;
     const below: object[] = [];
     for (const one of level) {
       for (const inner of Object.values(one))

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { agent, tool, type AgentOptions } from '../../src/agent-sdk/index.ts';
+import type { JsonMap } from '../../src/opensentience/messages.ts';
 import { startScriptedCore } from '../support/opensentience/scripted-core.ts';
 import { attach, surroundingsOf, TOKEN, type Attached } from './attached.ts';
 
@@ -291,19 +292,26 @@ describe('heartbeats, ping and what is not known', () => {
     });
     expect(second.payload.uptime_ms).toBeGreaterThanOrEqual(first.payload.uptime_ms);
   });
-  it('seed 004 §4.5.1: a health that throws is degraded, one that is large loses its details', async () => {
+  it('seed 004 §4.5.1: a health that throws is degraded, details that cannot be sent are left out', async () => {
+    // Core would end the connection at so many levels.
+    let nested: object = {};
+    for (let levels = 0; levels < 70; levels += 1) nested = { in: nested };
     const given = [
       () => {
         throw new Error('secret');
       },
       () => ({ status: 'ok' as const, details: { all: 'x'.repeat(5_000) } }),
+      () => ({ status: 'ok' as const, details: { id: 7n } as unknown as JsonMap }),
+      () => ({ status: 'ok' as const, details: nested as JsonMap }),
     ];
     const health = () => (given.shift() ?? (() => 'unhealthy' as const))();
     const { connection } = await attached({ health }, { heartbeat_interval_ms: 50 });
     const told = [];
-    for (let n = 0; n < 3; n += 1) told.push((await connection.next('agent.heartbeat')).payload);
+    for (let n = 0; n < 5; n += 1) told.push((await connection.next('agent.heartbeat')).payload);
     expect(told.map(({ status, details }) => [status, details])).toEqual([
       ['degraded', undefined],
+      ['ok', undefined],
+      ['ok', undefined],
       ['ok', undefined],
       ['unhealthy', undefined],
     ]);

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tool, ToolError, type AgentOptions, type ToolCall } from '../../src/agent-sdk/index.ts';
+import type { JsonMap } from '../../src/opensentience/messages.ts';
 import type { Message } from '../support/opensentience/scripted-core.ts';
 import { attach, TOKEN, type Attached } from './attached.ts';
 
@@ -115,6 +116,8 @@ describe('a call', () => {
       'tool.invalid_output',
     ],
     ['no finite number', () => ({ sum: 1, all: [{ n: NaN }] }), 'tool.invalid_output'],
+    // Core would end the connection at such a frame.
+    ['more levels than a frame may have', () => nested(70), 'tool.invalid_output'],
     ['too large', () => ({ sum: 1, all: 'x'.repeat(3_000) }), 'tool.output_too_large'],
   ])('seed 004 §7.3: output is checked and bounded: %s', async (_, give, code) => {
     const output = { type: 'object', properties: { sum: { type: 'integer' } } } as const;
@@ -152,6 +155,37 @@ describe('a call', () => {
     expect((await connection.result(leaked.callId)).payload.error).toEqual({
       ...{ code: 'tool.failed', message: 'The tool failed.', where: 'agent.tool' },
       ...{ retryable: false, details: { error: 'TypeError' } },
+    });
+  });
+  it.each<[string, unknown]>([
+    ['a BigInt', { id: 7n }],
+    ['a cycle', cycle()],
+    ['no finite number', { share: NaN }],
+    ['a whole number that may have been another', { id: 2 ** 60 }],
+    ['a list', [1]],
+    ['a date', new Date(0)],
+    ['more than a frame may hold', { all: 'x'.repeat(20_000) }],
+    ['more levels than a frame may have', nested(70)],
+  ])('seed 004 §3.3: details that cannot be sent do not cost the error: %s', async (_, details) => {
+    const says = running('says', () => {
+      const options = { retryable: true, details: details as JsonMap };
+      throw new ToolError('notebook.not_found', 'No such note.', options);
+    });
+    const { connection } = await attached({ tools: [says] }, { max_frame_bytes: 10_000 });
+    const { callId } = connection.call(ID('says'), {});
+    const { payload } = await connection.result(callId);
+    expect(payload).toMatchObject({ status: 'failed' });
+    expect(payload.error).toEqual({
+      ...{ code: 'notebook.not_found', message: 'No such note.', where: 'agent.tool' },
+      retryable: true,
+    });
+    // The author finds out why.
+    const [chunk] = connection.received.filter(({ type }) => type === 'agent.tool.stream');
+    expect(chunk?.payload).toMatchObject({
+      ...{ call_id: callId, channel: 'log' },
+      data: {
+        text: expect.stringMatching(/^The details of notebook\.not_found are left out/) as string,
+      },
     });
   });
   it('the code of a ToolError is namespaced', () => {
@@ -343,4 +377,8 @@ function cycle(): object {
   const one: { self?: object } = {};
   one.self = one;
   return one;
+}
+
+function nested(levels: number): object {
+  return levels === 0 ? {} : { in: nested(levels - 1) };
 }
