@@ -102,8 +102,8 @@ const ROOMS: Record<string, Room> = {
   examples: { packages: ['openwop-temporal', 'node-sqlite3-wasm'], node: true },
   // Knows only the HTTP API.
   'src/cli': {
-    // Of the system the pace of trying again alone.
-    rooms: ['src/words', 'src/system/time.ts'],
+    // Of the system the pace of trying again alone, of the rules how a person's file is read.
+    rooms: ['src/words', 'src/system/time.ts', 'src/rules/file-text.ts'],
     types: [...SHAPES, 'src/rules'],
     packages: ['commander'],
     node: true,

@@ -9,6 +9,7 @@ import {
   statSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
+import { fileText } from '../rules/file-text.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -163,10 +164,11 @@ function secretFile(path: string): { readonly value: string } | { readonly fault
       return { fault: 'must name a file that nobody else may read: chmod 600' };
     if (stat.size > MAX_SECRET_BYTES)
       return { fault: `must name a file of at most ${MAX_SECRET_BYTES} bytes` };
-    const value = readFileSync(file, 'utf8').trim();
-    if (!VISIBLE.test(value))
-      return { fault: 'must name a file with one line of visible ASCII characters' };
-    return { value };
+    const read = fileText(readFileSync(file));
+    const value = read.ok ? read.text.trim() : '';
+    if (VISIBLE.test(value)) return { value };
+    const fault = 'must name a file with one line of visible ASCII characters, saved as UTF-8';
+    return { fault };
   } finally {
     closeSync(file);
   }

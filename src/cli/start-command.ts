@@ -19,10 +19,10 @@ import { RUNS } from './run-reads.ts';
 import { statusText } from './run-tables.ts';
 import { startMany } from './start-many.ts';
 import { fields, table } from './terminal.ts';
-import { textOfFile } from './text-file.ts';
+import { textOf, textOfFile } from './text-file.ts';
 
 const WORKFLOWS = '/v1/host/openwop-temporal/workflows';
-/** Longest text of --inputs, in characters: what the host takes is less. */
+/** Largest input of `--inputs -`, in bytes: what the host takes is less. */
 const MAX_INPUTS = 1024 * 1024;
 
 interface StartFlags extends JsonFlag {
@@ -118,13 +118,16 @@ async function wholeInputs({ input }: Cli, given: string): Promise<JsonObject> {
 }
 
 async function readAll(input: Readable | undefined): Promise<string> {
-  let text = '';
-  for await (const piece of input ?? []) {
-    text += String(piece);
-    if (text.length > MAX_INPUTS)
-      throw usageFault(`--inputs are longer than ${MAX_INPUTS} characters.`);
+  const pieces: Buffer[] = [];
+  let length = 0;
+  // A piece may end within a character.
+  for await (const piece of (input ?? []) as AsyncIterable<Buffer | string>) {
+    const bytes = Buffer.from(piece as string);
+    pieces.push(bytes);
+    length += bytes.length;
+    if (length > MAX_INPUTS) throw usageFault(`--inputs are larger than ${MAX_INPUTS} bytes.`);
   }
-  return text;
+  return textOf(Buffer.concat(pieces), 'The input of --inputs');
 }
 
 /** Throws CliFault. */

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import type { AgentPermission, AgentTool } from '../ports/agents.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OpensentienceAgent, OpensentienceToolPolicy } from '../../schemas/types.generated.ts';
+import { fileText } from '../rules/file-text.ts';
 import { readJson } from '../rules/json-text.ts';
 import { schemaDocument, validate } from '../wire/validators.ts';
 import { MAX_TOOL_INPUT_BYTES, MAX_TOOL_OUTPUT_BYTES } from './limits.ts';
@@ -140,13 +141,9 @@ async function readBounded(file: string): Promise<Buffer> {
 export function checkManifest(bytes: Uint8Array): ReturnType<typeof validate.opensentienceAgent> {
   const fault = (message: string) => ({ ok: false, errors: [{ pointer: '', message }] }) as const;
   if (bytes.length > MANIFEST_BYTES) return fault(`is larger than ${MANIFEST_BYTES} bytes`);
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return fault('is not UTF-8');
-  }
-  const read = readJson(text);
+  const said = fileText(bytes);
+  if (!said.ok) return fault(said.message);
+  const read = readJson(said.text);
   if (read.ok) return validate.opensentienceAgent(read.value);
   return read.isJson ? { ok: false, errors: [read.fault] } : fault('is not JSON');
 }

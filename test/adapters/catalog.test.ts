@@ -1,7 +1,7 @@
 // Definitions and agents from folders: what is listed, what is skipped, and what is told (conformance/fixtures.md;
 // RFC 0003).
 import { createHash } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +11,7 @@ import type { ResolvedAgent } from '../../src/ports/catalog.ts';
 import type { ContentStore } from '../../src/ports/content.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Tools } from '../../src/ports/tools.ts';
+import { EDITORS, NO_TEXT } from '../support/editor-files.ts';
 
 const SAMPLES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const CLERK = 'local.tests.clerk';
@@ -187,6 +188,35 @@ describe('agents', () => {
       manifest: agent?.manifest,
     });
     expect(catalog.scripts.get(CLERK)).toMatchObject({ turns: [{ final: { confidence: 0.9 } }] });
+  });
+
+  test.each(Object.entries(EDITORS))(
+    'definitions, manifests, prompts and schemas are read as an editor saved them: %s',
+    async (_, saved) => {
+      await cp(join(SAMPLES, 'definitions'), folder, { recursive: true });
+      const plain = await load({ agentsDir: folder, fixturesDir: folder });
+      const before = [...stored.keys()];
+      for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile()) continue;
+        const file = join(entry.parentPath, entry.name);
+        await writeFile(file, saved(await readFile(file, 'utf8')));
+      }
+      stored.clear();
+      const catalog = await load({ agentsDir: folder, fixturesDir: folder });
+      expect(catalog.agents('default')).toEqual(plain.agents('default'));
+      expect(catalog.definition('default', 'chain')).toEqual(plain.definition('default', 'chain'));
+      expect([catalog.fixtures(), [...stored.keys()]]).toEqual([['chain'], before]);
+    },
+  );
+
+  test.each(Object.entries(NO_TEXT))('what is no text is refused: %s', async (_, bytes) => {
+    await writeFile(join(folder, 'none.json'), bytes);
+    await writeFile(join(folder, 'clerk.md'), bytes);
+    const catalog = await load({ agentsDir: folder, fixturesDir: folder });
+    expect(catalog.agents('default')).toEqual([]);
+    for (const place of ['none.json skipped: ', 'clerk.agent.json', '/systemPromptRef "clerk.md" '])
+      expect(lines.join('\n')).toContain(place);
+    expect(lines.filter((line) => /is no.*; save it as UTF-8$/.test(line))).toHaveLength(2);
   });
 
   test('loading twice gives the same hashes', async () => {

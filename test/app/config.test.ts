@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig, requireShared, type Environment } from '../../src/app/config.ts';
 import type { HostError } from '../../src/rules/errors.ts';
+import { EDITORS, NO_TEXT } from '../support/editor-files.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -84,6 +85,25 @@ describe('defaults and values', () => {
     expect(open).toMatchObject([expect.stringMatching(/^OPENAI_API_KEY_FILE .*chmod 600/)]);
     expect(faultsOf({ OPENAI_API_KEY_FILE: folder })[0]).toMatch(/must name a file/);
     expect(faultsOf({ OPENAI_API_KEY_FILE: join(folder, 'none') })[0]).toMatch(/can read/);
+  });
+
+  it.each(Object.entries(EDITORS))(
+    '[I59] a key in a file as an editor saved it: %s',
+    (_, saved) => {
+      const file = join(folder, 'saved-key');
+      writeFileSync(file, saved('sk-in-a-file\n'), { mode: 0o600 });
+      const { models, secrets } = readConfig({ OPENAI_API_KEY_FILE: file });
+      expect(models.openai?.apiKey).toBe('sk-in-a-file');
+      expect(secrets).toContainEqual({ id: 'OPENAI_API_KEY_FILE', value: 'sk-in-a-file' });
+    },
+  );
+
+  it.each(Object.entries(NO_TEXT))('a file of a key that is no text is refused: %s', (_, bytes) => {
+    const file = join(folder, 'no-key');
+    writeFileSync(file, bytes, { mode: 0o600 });
+    expect(faultsOf({ OPENAI_API_KEY_FILE: file })).toEqual([
+      `OPENAI_API_KEY_FILE must name a file with one line of visible ASCII characters, saved as UTF-8 ("${file}").`,
+    ]);
   });
 
   it("the download of Temporal's CLI goes to a mirror, or nowhere", () => {

@@ -39,7 +39,8 @@ describe('openwop fork', () => {
 
   it('a branch goes by all that is said', async () => {
     const file = join(folder, 'prompt.md');
-    await writeFile(file, 'Be strict.');
+    // As an editor of Windows saves it.
+    await writeFile(file, '\ufeffBe strict.\r\nBe fair.', 'utf16le');
     host.script({
       [FORK]: { status: 201, body: MADE },
       'GET /v1/runs/run-a': { body: { runId: 'run-a', workflowId: 'w', status: 'completed' } },
@@ -57,7 +58,7 @@ describe('openwop fork', () => {
       runOptionsOverlay: {
         configurable: { 'ai.model': 'm', 'ai.provider': 'p' },
         agents: {
-          judge: { systemPrompt: 'Be strict.', packVersion: '2.0.0' },
+          judge: { systemPrompt: 'Be strict.\nBe fair.', packVersion: '2.0.0' },
           clerk: { packVersion: '3' },
         },
         inputs: { n: 3 },

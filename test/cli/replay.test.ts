@@ -272,9 +272,15 @@ describe('the gate of openwop replay', () => {
 
   it('takes the runs that were wrong from a file, an id per line', async () => {
     const file = join(folder, 'wrong.txt');
-    await writeFile(file, 'run-0\n\n run-1 \n');
-    const { code, out } = await replay(['outcome-changed', 'same'], '--wrong', `@${file}`);
-    expect([code, out]).toEqual([1, expect.stringContaining('run-1 was wrong')]);
+    // The second as an editor of Windows saves it.
+    for (const saved of [
+      Buffer.from('run-0\n\n run-1 \n'),
+      Buffer.from('\ufeffrun-0\r\nrun-1', 'utf16le'),
+    ]) {
+      await writeFile(file, saved);
+      const { code, out } = await replay(['outcome-changed', 'same'], '--wrong', `@${file}`);
+      expect([code, out]).toEqual([1, expect.stringContaining('run-1 was wrong')]);
+    }
   });
 
   it.each([

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { EDITORS, NO_TEXT } from '../support/editor-files.ts';
 import { refusal, scriptedHost, type Scripted, type ScriptedHost } from './scripted-host.ts';
 
 const START = 'POST /v1/runs';
@@ -52,6 +53,24 @@ const keys = () =>
   host.asked.flatMap(({ line, headers }) => (line === START ? [headers['idempotency-key']] : []));
 
 describe('openwop start --each', () => {
+  it.each(Object.entries(EDITORS))('reads a file as an editor saved it: %s', async (_, saved) => {
+    await writeFile(file, saved('{"order":"Ä"}\n\n{"order":"B","amount":2}\n'));
+    script(['completed', 'completed']);
+    const { code, err } = await host.run(['start', 'desk', '--each', file]);
+    expect([code, err]).toEqual([0, '']);
+    expect(bodies()).toEqual([
+      { workflowId: 'desk', inputs: { order: 'Ä' } },
+      { workflowId: 'desk', inputs: { order: 'B', amount: 2 } },
+    ]);
+  });
+  it.each(Object.entries(NO_TEXT))('refuses what is no text: %s', async (_, bytes) => {
+    await writeFile(file, bytes);
+    script([]);
+    const { code, err } = await host.run(['start', 'desk', '--each', file]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/; save it as UTF-8\.\n$/)]);
+    expect(err).toContain(`The file ${file} is no`);
+    expect(bodies()).toEqual([]);
+  });
   it('begins one run for each line, in their order, over what is said for all', async () => {
     script(['completed', 'completed', 'completed']);
     const { code, out } = await host.run([

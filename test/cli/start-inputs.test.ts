@@ -1,8 +1,12 @@
 // `openwop start` with inputs: text typed by the workflow's variables, JSON as it is written, and what is refused before
 // anything is sent.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inputsOf } from '../../src/cli/input-values.ts';
+import { EDITORS, NO_TEXT } from '../support/editor-files.ts';
 import { scriptedHost, type Scripted, type ScriptedHost } from './scripted-host.ts';
 
 const lost: Scripted = (response) => void response.destroy();
@@ -60,6 +64,49 @@ describe('openwop start --input', () => {
     const wrong = await host.run(['start', 'w', '--inputs', '@/nothing/here']);
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('/nothing/here')]);
     expect((await host.run(['start', 'w', '--inputs', '[1]'])).code).toBe(2);
+  });
+
+  describe('from a file and from the input', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'openwop-inputs-'));
+    afterAll(() => rmSync(folder, { recursive: true }));
+    /** Of the file, and of the input one byte at a time, as a pipe may cut it. */
+    const started = async (bytes: Buffer) => {
+      const file = join(folder, 'inputs.json');
+      writeFileSync(file, bytes);
+      const input = Readable.from([...bytes].map((byte) => Buffer.from([byte])));
+      const body = { runId: 'run-1', status: 'pending', eventsUrl: 'x' };
+      host.script({
+        'GET /v1/workflows/w': { body: { variables: declared } },
+        'POST /v1/runs': [
+          { status: 201, body },
+          { status: 201, body },
+        ],
+      });
+      const ends = [
+        await host.run(['start', 'w', '--inputs', `@${file}`]),
+        await host.run(['start', 'w', '--inputs', '-'], { input }),
+      ];
+      const posts = host.asked.filter(({ line }) => line.startsWith('POST'));
+      return { ends, file, inputs: posts.map(({ body }) => (body as { inputs: unknown }).inputs) };
+    };
+    it.each(Object.entries(EDITORS))('read as an editor saved it: %s', async (_, saved) => {
+      const inputs = { string: 'Grüße, 世界 𝄞', number: 1 };
+      const done = await started(saved(`${JSON.stringify(inputs, undefined, 2)}\n`));
+      expect(done.ends.map(({ code }) => code)).toEqual([0, 0]);
+      expect(done.inputs).toEqual([inputs, inputs]);
+    });
+    it.each(Object.entries(NO_TEXT))('what is no text is refused: %s', async (_, bytes) => {
+      const { ends, file, inputs } = await started(bytes);
+      expect(ends.map(({ code, err }) => [code, err])).toEqual([
+        [2, expect.stringMatching(/^openwop: The file .* is no.*; save it as UTF-8\.\n$/)],
+        [
+          2,
+          expect.stringMatching(/^openwop: The input of --inputs is no.*; save it as UTF-8\.\n$/),
+        ],
+      ]);
+      expect(ends[0]?.err).toContain(file);
+      expect(inputs).toEqual([]);
+    });
   });
 
   it.each([

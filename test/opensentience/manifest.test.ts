@@ -17,6 +17,7 @@ import {
   readAgentFolders,
   toolPolicy,
 } from '../../src/opensentience/manifest.ts';
+import { EDITORS, NO_TEXT } from '../support/editor-files.ts';
 import { tempFolder, writeAgent } from '../support/opensentience/temp.ts';
 import { quietLogger } from '../support/quiet-logger.ts';
 
@@ -109,6 +110,27 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
     const agents = await readAgentFolders(folder, quietLogger);
     expect(agents.get('abc')?.manifest.launch).toEqual({ command: 'python3' });
   });
+  it.each(Object.entries(EDITORS))(
+    'a file as an editor saved it, whose hash is of its bytes: %s',
+    async (name, saved) => {
+      const bytes = saved('{\n"id":"abc","version":"1","name":"Ä"\n}\n');
+      const { lines, logger } = recording();
+      const agents = await readAgentFolders(given(`saved ${name}`, { a: bytes }), logger);
+      expect(lines).toEqual([]);
+      expect(agents.get('abc')).toMatchObject({
+        manifest: { name: 'Ä' },
+        hash: `sha256:${createHash('sha256').update(bytes).digest('hex')}`,
+      });
+    },
+  );
+  it.each(Object.entries(NO_TEXT))('what is no text is refused: %s', async (name, bytes) => {
+    const { lines, logger } = recording();
+    const agents = await readAgentFolders(given(`no text ${name}`, { a: bytes }), logger);
+    expect(agents.size).toBe(0);
+    expect(lines).toEqual([
+      expect.stringMatching(/^agent manifest not used: .* \/ is no.*; save it as UTF-8$/),
+    ]);
+  });
   it('a pipe in place of a manifest is not waited for', async () => {
     const folder = given('pipe', { a: '{"id":"abc","version":"1"}' });
     mkdirSync(join(folder, 'b'));
@@ -122,7 +144,7 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
       a: '{"id":"abc","version":"1"}',
       b: '{"id":"ab","version":"1","restart":{"policy":"sometimes","typo":1}}',
       c: 'not json',
-      d: Buffer.from([0xff, 0xfe]),
+      d: Buffer.from([0xff, 0xc0]),
       e: '{"id":"abc","version":"2"}',
       f: ' '.repeat(MANIFEST_BYTES + 1),
       h: '{"id":"abd","version":"1","a":1e400}',
@@ -140,7 +162,7 @@ describe('seed 004 §4.1.1: manifests of a folder', () => {
       'agent manifest not used: b/ /restart/typo is not a known field',
       'agent manifest not used: b/ /restart/policy must be one of ["always","on-failure","never"]',
       'agent manifest not used: c/ / is not JSON',
-      'agent manifest not used: d/ / is not UTF-8',
+      'agent manifest not used: d/ / is not UTF-8 text; save it as UTF-8',
       'agent manifest not used: e/ /id is the id of a/ already',
       `agent manifest not used: f/ / is larger than ${MANIFEST_BYTES} bytes`,
       'agent manifest not used: g/ / cannot be read (no file)',

@@ -1,6 +1,7 @@
-// Reading the operator's folders: bounded, UTF-8 only, and never outside the folder (RFC 0003).
+// Reading the operator's folders: bounded, text as editors save it, and never outside the folder (RFC 0003).
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join, sep } from 'node:path';
+import { fileText } from '../../rules/file-text.ts';
 import { readJson } from '../../rules/json-text.ts';
 
 /** Largest file that is read, in bytes. */
@@ -40,23 +41,20 @@ export async function filesIn(folder: string, ending: string): Promise<readonly 
     .sort();
 }
 
-/** Text of a file. Throws FileProblem when it is not there, too large or not UTF-8. */
+/** Text of a file. Throws FileProblem when it is not there, too large or no text. */
 export async function readText(path: string): Promise<string> {
   try {
     const found = await stat(path);
     if (!found.isFile()) throw new FileProblem('is not a file');
     if (found.size > CATALOG_FILE_BYTES)
       throw new FileProblem(`is larger than ${CATALOG_FILE_BYTES} bytes`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path));
+    const read = fileText(await readFile(path));
+    if (read.ok) return read.text;
+    throw new FileProblem(read.message);
   } catch (error) {
     if (isFileProblem(error)) throw error;
-    const code = (error as { code?: string }).code ?? '';
-    throw new FileProblem(
-      code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8' : `cannot be read (${code})`,
-      {
-        cause: error,
-      },
-    );
+    const { code = '' } = error as { code?: string };
+    throw new FileProblem(`cannot be read (${code})`, { cause: error });
   }
 }
 
