@@ -25,6 +25,7 @@ export const INEXACT = 'is a number that cannot be kept exactly';
 const UNKEPT_NUMBER = `${INEXACT}; send it as text, in quotes`;
 const PROTO = '__proto__';
 const REPEATED = 'is a name that its object has twice';
+const NO_NUMBER = 'is NaN or infinite, which JSON has no word for; send it as text, in quotes';
 
 /** Without subject and full stop. */
 export function faultWords({ pointer, message }: JsonFault): string {
@@ -63,15 +64,51 @@ export function readJson(text: string, levels = READ_LEVELS): ReadJson {
 /** A literal with fewer than 16 digits and points, and without an exponent, is a number that cannot change. */
 const MAY_CHANGE = /\d[\d.]{15}|\d[eE]/;
 
-/** Marks, which no JSON can say: of a number that a double would change, and of a member whose name its object has twice. */
+/**
+ * Marks, which no JSON can say: of a number that a double would change, of a member whose name its object has twice, and of
+ * a word that stands for no number. The last is written as WORD_AS, which is read as its mark.
+ */
 const CHANGED = NaN;
 const TWICE = Infinity;
+const WORD = -Infinity;
+/** The blanks keep what stands beside a word apart from it: `-NaN` and `NaN0` stay no JSON. */
+const WORD_AS = ' -1e999 ';
+const WORDS = ['-Infinity', 'Infinity', 'NaN'];
 
 /** Puts the marks into the value of a JSON text, where what they stand for was: `unkeptIn` finds them. */
 export function marked(text: string, value: JsonValue): JsonValue {
   const root = { value };
   markAndFindRepeated(text, root);
   return root.value;
+}
+
+/**
+ * The marked value of a text that is JSON but for the bare words NaN, Infinity and -Infinity, which some writers put in the
+ * place of numbers: each of them is marked. Undefined for a text that is no JSON in another way, too.
+ */
+export function markedWithWords(text: string): JsonValue | undefined {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(withoutWords(text)) as JsonValue;
+  } catch {
+    return undefined;
+  }
+  // By the text with the words in it: a number that would change is told from a word.
+  return marked(text, value);
+}
+
+function withoutWords(text: string): string {
+  const parts: string[] = [];
+  let from = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text.charCodeAt(at) === QUOTE) at = endOfString(text, at);
+    const word = WORDS.find((one) => text.startsWith(one, at));
+    if (word === undefined) continue;
+    parts.push(text.slice(from, at), WORD_AS);
+    from = at + word.length;
+    at = from - 1;
+  }
+  return [...parts, text.slice(from)].join('');
 }
 
 /** Place in the value that the text has come to: a container, where it is one, and a member of it. */
@@ -155,6 +192,7 @@ function mark({ within, member }: Place, as: number): void {
 export function unkeptIn(root: unknown): JsonFault | undefined {
   return firstFault(root, (value) => {
     if (value === TWICE) return REPEATED;
+    if (value === WORD) return NO_NUMBER;
     return Number.isFinite(value) ? undefined : UNKEPT_NUMBER;
   });
 }

@@ -58,6 +58,16 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
+    [TEXT, 'if (value === WORD) return NO_NUMBER;', ''],
+    ['test/opensentience/socket/results.test.ts', 'fails its call alone'],
+  ],
+  [
+    103,
+    ['src/opensentience/socket/connection.ts', 'resultWithWords(text) ?? thrown', 'thrown'],
+    ['test/opensentience/socket/results.test.ts', 'fails its call alone'],
+  ],
+  [
+    103,
     ['src/words/typed.ts', 'isExact(typed)', 'true'],
     ['test/words/answer.test.ts', 'a double would change'],
   ],

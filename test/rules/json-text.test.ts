@@ -5,6 +5,7 @@ import {
   faultText,
   isExact,
   marked,
+  markedWithWords,
   opensLevelsAbove,
   readJson,
   uncertainIn,
@@ -173,6 +174,22 @@ it('a mark is what no JSON can say, at its place alone', () => {
   const value = marked(text, JSON.parse(text) as JsonValue);
   expect(value).toEqual({ a: NaN, b: [NaN, 1], c: 9007199254740992 });
   expect(unkeptIn(value)).toEqual({ pointer: '/a', message: AS_TEXT });
+});
+
+it('a bare NaN or Infinity has a mark of its own, and a text that is no JSON otherwise has none', () => {
+  const value = markedWithWords('{"NaN":"NaN","a":[-Infinity,NaN ,-1e400,Infinity],"a\\"NaN":1}');
+  expect(value).toEqual({ NaN: 'NaN', a: [-Infinity, -Infinity, NaN, -Infinity], 'a"NaN': 1 });
+  expect(unkeptIn(value)).toMatchObject({ pointer: '/a/0' });
+  for (const text of [
+    '{"a":NaN',
+    '[- NaN]',
+    '[+Infinity]',
+    '[NaN1]',
+    '["NaN]',
+    '[NaNNaN]',
+    '[nan]',
+  ])
+    expect(markedWithWords(text)).toBeUndefined();
 });
 
 it.each([

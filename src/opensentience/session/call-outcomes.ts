@@ -47,6 +47,12 @@ function uselessResult(code: ErrorCode, details: JsonObject): CallOutcome {
   return refusedCall(code, true, { ...details, happened: true });
 }
 
+/** `succeeded`, with something else than an object as the output. */
+export function uselessOutput(): CallOutcome {
+  const reason = 'The result of the tool is no object.';
+  return uselessResult('tool_invalid_output', { pointer: '', reason });
+}
+
 /** A result that cannot be read says nothing of the effect; of a tool without one it is the end. */
 export function unreadableResult({ sideEffects }: Pick<SessionCall, 'sideEffects'>): CallOutcome {
   const details = { pointer: '' };

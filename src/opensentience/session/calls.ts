@@ -17,12 +17,13 @@ import {
   succeededOutcome,
   unanswered,
   unreadableResult,
+  uselessOutput,
 } from './call-outcomes.ts';
 import { CallStream } from './call-stream.ts';
 import type { CallOutcome, Emit, SessionRules } from './effects.ts';
 import type { AgentPayloads, Correlation, Envelope, ProtocolError } from '../messages.ts';
 import type { SessionCall } from '../parts.ts';
-import { CORRELATION, correlationOf } from './read-message.ts';
+import { CORRELATION, correlationOf, type MessageFault } from './read-message.ts';
 import type { AcceptedTool } from './registration.ts';
 
 /** Bytes of a frame that the names of a call's fields, and the ids that Core gives, may take. */
@@ -56,6 +57,8 @@ interface Call extends NewCall {
 
 /** How a remembered call ended. */
 type Ended = 'result' | 'given-up' | 'error';
+
+type UnreadableResult = Pick<MessageFault, 'callId' | 'hasUselessOutput'>;
 
 type AboutCall = 'agent.tool.stream' | 'agent.tool.result' | 'agent.tool.cancel_ack';
 type OfCall<Type extends AboutCall = AboutCall> = Envelope<Type, AgentPayloads[Type]>;
@@ -182,10 +185,10 @@ export class CallTable {
   }
 
   /** A result that breaks its schema still ends its call: nothing better will come. */
-  onUnreadableResult(callId: string | undefined, nowMs: number): void {
+  onUnreadableResult({ callId, hasUselessOutput }: UnreadableResult, nowMs: number): void {
     const call = callId === undefined ? undefined : this.#sent.get(callId);
     if (!call) return;
-    const outcome = unreadableResult(call.request);
+    const outcome = hasUselessOutput ? uselessOutput() : unreadableResult(call.request);
     this.#end(call, { outcome, ending: 'failed', ended: 'result' }, nowMs);
   }
 

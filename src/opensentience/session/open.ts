@@ -139,7 +139,7 @@ export function addCall(session: Session, input: NewCall): void {
 export function invalid(session: Session, fault: MessageFault): void {
   const { code, pointer, type } = fault;
   session.audit('message.invalid', { code, pointer, ...(type && { type }) });
-  if (type === 'agent.tool.result') session.calls.onUnreadableResult(fault.callId, session.nowMs);
+  if (type === 'agent.tool.result') session.calls.onUnreadableResult(fault, session.nowMs);
   answerFault(session, fault);
 }
 

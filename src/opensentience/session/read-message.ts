@@ -28,6 +28,8 @@ export interface MessageFault {
   readonly reply: Reply;
   /** The call that the message claims to be about. */
   readonly callId?: string;
+  /** It says that its tool succeeded; what it gives as the output is none. */
+  readonly hasUselessOutput?: true;
 }
 
 type Reply = Pick<Envelope, 'in_reply_to'> & Correlation;
@@ -87,7 +89,9 @@ function speaksOtherVersions(payload: { protocol?: unknown }): boolean {
 function fault(value: FrameValue, code: MessageFault['code'], pointer: string): ReadMessage {
   const type = knownType(value.type);
   const reply = replyTo(value);
-  const callId = idOf((value.payload as { call_id?: unknown } | null | undefined)?.call_id);
+  const said = value.payload as { call_id?: unknown; status?: unknown } | null | undefined;
+  const callId = idOf(said?.call_id);
+  const hasUselessOutput = said?.status === 'succeeded' && pointer === '/payload/output';
   return {
     ok: false,
     fault: {
@@ -97,6 +101,7 @@ function fault(value: FrameValue, code: MessageFault['code'], pointer: string): 
       expectsReply: reply.in_reply_to !== undefined && expectsReply(value, type),
       reply,
       ...(callId !== undefined && { callId }),
+      ...(hasUselessOutput && { hasUselessOutput }),
     },
   };
 }

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
-import { marked } from '../../rules/json-text.ts';
+import { marked, markedWithWords } from '../../rules/json-text.ts';
 import type { AgentSessionView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
@@ -39,8 +39,26 @@ const WITH_CONTENT: ReadonlySet<unknown> = new Set<AgentMessageType>([
 ]);
 
 function parsed(text: string): unknown {
-  const value = JSON.parse(text) as JsonValue;
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    return resultWithWords(text) ?? thrown(error);
+  }
   return isJsonObject(value) && WITH_CONTENT.has(value.type) ? marked(text, value) : value;
+}
+
+/**
+ * A result in which NaN, Infinity or -Infinity is written, as serializers of many languages do, fails its call alone: the
+ * length of its frame is known, so that the next one is found (§2.2). Any other text that is no JSON is no message.
+ */
+function resultWithWords(text: string): JsonObject | undefined {
+  const value = markedWithWords(text);
+  return isJsonObject(value) && value.type === 'agent.tool.result' ? value : undefined;
+}
+
+function thrown(error: unknown): never {
+  throw error;
 }
 
 export interface ConnectionParts {

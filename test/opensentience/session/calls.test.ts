@@ -42,7 +42,7 @@ const HAPPENINGS: Record<Happening, (desk: Desk) => void> = {
   failed: (desk) =>
     desk.result('c', { status: 'failed', error: { code: 'notes.locked', message: 'locked' } }),
   canceled: (desk) => desk.result('c', { status: 'canceled' }),
-  'unreadable result': (desk) => desk.calls.onUnreadableResult('c', T0),
+  'unreadable result': (desk) => desk.calls.onUnreadableResult({ callId: 'c' }, T0),
   'error reply': (desk) =>
     void desk.calls.onError('m-c', { code: 'protocol.unknown_type', message: '' }, T0),
   cancel_ack: (desk) => desk.ack('c'),

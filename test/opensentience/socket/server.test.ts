@@ -5,16 +5,17 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CoreMessage, Correlation } from '../../../src/opensentience/messages.ts';
 import type { Gate, Hello } from '../../../src/opensentience/parts.ts';
 import { createAgentServer } from '../../../src/opensentience/socket/server.ts';
 import type { ToolProgress } from '../../../src/ports/tools.ts';
 import {
   AGENT,
   callOf,
+  frameOf,
   helloOf,
   message,
   RawAgent,
+  resultText,
   rulesOf,
   startStage,
   toolOf,
@@ -532,22 +533,3 @@ describe('seed 004 §4.1.3, §4.5: draining and health', () => {
     expect((await one.next('core.goodbye')).payload.reason).toBe('core.stopping');
   });
 });
-
-/** The result of a call in a frame, with the text of its output as it is given. */
-function resultText(
-  call: Extract<CoreMessage, { type: 'core.tool.call' }>,
-  output: string,
-): Buffer {
-  const payload = { call_id: call.payload.call_id, status: 'succeeded' as const, output: {} };
-  const { request_id, correlation_id, causation_id } = call;
-  const ids = { request_id, correlation_id, causation_id } as Correlation;
-  return frameOf(message('agent.tool.result', payload, ids), ['"output":{}', `"output":${output}`]);
-}
-
-/** A frame in which a part of the text is another one. */
-function frameOf(one: object, [part, other]: readonly [string, string]): Buffer {
-  const body = Buffer.from(JSON.stringify(one).replace(part, other));
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(body.length);
-  return Buffer.concat([length, body]);
-}

@@ -14,6 +14,7 @@ import type {
   AgentPayloads,
   CoreMessage,
   CoreMessageType,
+  Correlation,
   DeclaredTool,
   Envelope,
   JsonMap,
@@ -243,4 +244,23 @@ export async function startStage(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** The result of a call in a frame, with the text of its output as it is given. */
+export function resultText(
+  call: Extract<CoreMessage, { type: 'core.tool.call' }>,
+  output: string,
+): Buffer {
+  const payload = { call_id: call.payload.call_id, status: 'succeeded' as const, output: {} };
+  const { request_id, correlation_id, causation_id } = call;
+  const ids = { request_id, correlation_id, causation_id } as Correlation;
+  return frameOf(message('agent.tool.result', payload, ids), ['"output":{}', `"output":${output}`]);
+}
+
+/** A frame in which a part of the text is another one. */
+export function frameOf(one: object, [part, other]: readonly [string, string]): Buffer {
+  const body = Buffer.from(JSON.stringify(one).replace(part, other));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(body.length);
+  return Buffer.concat([length, body]);
 }
