@@ -358,8 +358,10 @@ func (a *agent) perform(ctx context.Context, c *call, one tool, payload callPayl
 	done := make(chan end, 1)
 	s := &stream{agent: a, call: c}
 	go func() {
-		output, err := one.run(ctx, payload.Input, s)
-		done <- end{output, err}
+		e := end{err: errors.New("panic")}
+		// One tool that panics is no end of the agent.
+		defer func() { recover(); done <- e }()
+		e.output, e.err = one.run(ctx, payload.Input, s)
 	}()
 	var e end
 	select {
@@ -382,7 +384,11 @@ func outcome(ctx context.Context, output any, err error) object {
 	var known *toolError
 	switch {
 	case err == nil:
-		return object{"status": "succeeded", "output": output}
+		body, err := json.Marshal(output)
+		if err != nil || !bytes.HasPrefix(body, []byte("{")) {
+			return object{"status": "failed", "error": failure("tool.invalid_output", "The output cannot be written as a JSON object.", false)}
+		}
+		return object{"status": "succeeded", "output": json.RawMessage(body)}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return object{"status": "failed", "error": failure("tool.timeout", "The call took longer than permitted.", true)}
 	case ctx.Err() != nil:

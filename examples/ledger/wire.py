@@ -102,11 +102,14 @@ class Call:
         self.check()
 
     def status(self, text):
-        if self.seq >= MAX_STREAM_MESSAGES:
+        if self.seq >= MAX_STREAM_MESSAGES or not isinstance(text, str):
             return
-        self.seq += 1
-        payload = {"call_id": self.id, "seq": self.seq, "channel": "status", "data": {"text": text}}
-        self.agent.send("agent.tool.stream", payload, self.echo)
+        payload = {"call_id": self.id, "seq": self.seq + 1, "channel": "status", "data": {"text": text}}
+        try:
+            self.agent.send("agent.tool.stream", payload, self.echo)
+            self.seq += 1
+        except ToolError:
+            pass  # What cannot be shown is left out: the tool goes on.
 
 
 def stopped(call):
@@ -202,7 +205,11 @@ class Agent:
 
     def send(self, kind, payload, extras=None):
         message = {"v": 1, "type": kind, "id": str(uuid.uuid4()), "ts": now(), **(extras or {}), "payload": payload}
-        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        try:
+            text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            body = text.encode("utf-8")
+        except (TypeError, ValueError, RecursionError):  # Bytes, NaN, a cycle, half of a character, too deep.
+            raise ToolError("tool.invalid_output", "The output cannot be written as JSON.") from None
         if len(body) > self.max_frame:
             raise ToolError("tool.output_too_large", "The output is larger than permitted.")
         try:
@@ -288,12 +295,15 @@ class Agent:
         started = now()
         try:
             call.check()
-            outcome = {"status": "succeeded", "output": tool["run"](given, call)}
+            output = tool["run"](given, call)
+            outcome = {"status": "succeeded", "output": output}
+            if not isinstance(output, dict):
+                outcome = {"status": "failed", "error": error("tool.invalid_output", "The output is no object.")}
         except Canceled:
             outcome = stopped(call)
         except ToolError as failure:
             outcome = {"status": "failed", "error": failure.error}
-        except Exception as failure:  # Its name only: no stack, no text.
+        except BaseException as failure:  # sys.exit() too, or nobody hears. Its name only: no stack, no text.
             safe = error("tool.failed", "The tool failed.")
             outcome = {"status": "failed", "error": {**safe, "details": {"error": type(failure).__name__}}}
         self.finish(call, started, outcome)
@@ -318,7 +328,10 @@ class Agent:
         try:
             self.send("agent.tool.result", {"call_id": call.id, **outcome, **times}, call.echo)
         except ToolError as failure:
-            failed = {"call_id": call.id, "status": "failed", "error": failure.error, **times}
+            # A tool that failed has failed with its own code, though what it says of that cannot be sent.
+            said = outcome.get("error")
+            instead = error(said["code"], "The tool failed.", said["retryable"]) if said else failure.error
+            failed = {"call_id": call.id, "status": "failed", "error": instead, **times}
             self.send("agent.tool.result", failed, call.echo)
 
     def cancel(self, message):

@@ -10,6 +10,7 @@ import {
   launchExample,
   type ExampleName,
 } from '../support/opensentience/examples.ts';
+import { writeOddAgent } from '../support/opensentience/odd-agents.ts';
 import { startScriptedCore, type Connection } from '../support/opensentience/scripted-core.ts';
 
 const TOKEN = 'the-one-secret-of-the-protocol';
@@ -29,11 +30,11 @@ function temp(): string {
   return folder;
 }
 
-async function started(name: ExampleName, folder = temp()) {
+async function started(name: ExampleName, folder = temp(), cwd?: string) {
   const core = await startScriptedCore();
   cleanups.push(() => core.stop());
   const env = { OPENSENTIENCE_SOCKET: core.socket, OPENSENTIENCE_SESSION_TOKEN: TOKEN };
-  const launched = launchExample(name, { ...env, [FOLDER[name]]: folder });
+  const launched = launchExample(name, { ...env, [FOLDER[name]]: folder }, cwd);
   cleanups.push(() => launched.child.kill('SIGKILL'));
   const connection = await core.connection();
   const { register } = await connection.greet();
@@ -165,3 +166,43 @@ describe.skipIf(!canRun('files'))('[go] the files', () => {
     },
   );
 });
+
+const NO_JSON = ['nan', 'infinity', 'none', 'list'];
+const ODD = {
+  ledger: {
+    ...{ invalid: [...NO_JSON, 'bytes', 'surrogate', 'cycle', 'nested'] },
+    ...{ failed: { refused: 'odd.refused', quits: 'tool.failed' } },
+  },
+  files: {
+    ...{ invalid: [...NO_JSON, 'function'] },
+    ...{ failed: { panics: 'tool.failed', large: 'tool.output_too_large' } },
+  },
+};
+
+for (const name of ['ledger', 'files'] as const)
+  describe.skipIf(!canRun(name))(`${TITLES[name]}: what a tool gives is no JSON`, () => {
+    it('each call fails alone and says so, and the agent goes on', async () => {
+      const cwd = temp();
+      writeOddAgent(name, cwd);
+      const { connection, child } = await started(name, temp(), cwd);
+      const said = async (tool: string) => {
+        const { status, error, output } = await answer(
+          connection,
+          `com.example.${name}/${tool}`,
+          {},
+        );
+        return error ? [tool, status, error.code] : [tool, status, output];
+      };
+      const { invalid, failed } = ODD[name];
+      for (const tool of invalid)
+        expect(await said(tool)).toEqual([tool, 'failed', 'tool.invalid_output']);
+      for (const [tool, code] of Object.entries(failed))
+        expect(await said(tool)).toEqual([tool, 'failed', code]);
+      // What cannot be shown of a stream is left out, and nothing else of the call is.
+      expect(await said('status')).toEqual(['status', 'succeeded', { done: true }]);
+      const streamed = connection.received.filter(({ type }) => type === 'agent.tool.stream');
+      expect(streamed.map(({ payload }) => payload.seq)).toEqual([1]);
+      expect(await said('good')).toEqual(['good', 'succeeded', { text: 'NaN' }]);
+      expect(child.exitCode).toBeNull();
+    });
+  });

@@ -3,6 +3,7 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export type ExampleName = 'notebook' | 'ledger' | 'files';
@@ -46,9 +47,12 @@ export interface LaunchedExample {
 const ALWAYS_INHERITED = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
 
 /** With the environment that its manifest gives it, and nothing else but `env`. */
-export function launchExample(name: ExampleName, env: Record<string, string>): LaunchedExample {
-  const cwd = exampleFolder(name);
-  const text = readFileSync(`${cwd}opensentience.agent.json`, 'utf8');
+export function launchExample(
+  name: ExampleName,
+  env: Record<string, string>,
+  cwd = exampleFolder(name),
+): LaunchedExample {
+  const text = readFileSync(join(cwd, 'opensentience.agent.json'), 'utf8');
   const { id, launch } = JSON.parse(text) as Manifest;
   const inherited = [...ALWAYS_INHERITED, ...launch.inheritEnv].flatMap((one) =>
     process.env[one] === undefined ? [] : [[one, process.env[one]] as const],
