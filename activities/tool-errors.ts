@@ -12,8 +12,8 @@ export interface ToolError {
 }
 
 export type FailedCall =
-  /** It certainly did not leave the host: another try is safe. */
-  | { readonly kind: 'before-send'; readonly error: ToolError }
+  /** It certainly did not leave the host: another try is safe. `isFinal`: and of no use. */
+  | { readonly kind: 'before-send'; readonly error: ToolError; readonly isFinal?: true }
   /** The other side said no: asking again gives the same. `happened`: not no, but what came of it cannot be used. */
   | { readonly kind: 'final'; readonly error: ToolError; readonly happened?: true }
   | { readonly kind: 'unknown'; readonly error: ToolError };
@@ -29,11 +29,10 @@ export function readToolFailure(error: unknown, redact: (text: string) => string
   const code = said === undefined || isOutage(said) ? 'tool_failed' : said;
   const message = error instanceof Error ? redact(error.message) : undefined;
   const told = toolError(code, message);
-  if ((error as Partial<ToolFailure> | null)?.sent === false) {
-    return { kind: 'before-send', error: told };
-  }
-  const { details } = (error ?? {}) as ToolFailure;
-  if (details?.final !== true) return { kind: 'unknown', error: told };
+  const { sent, details } = (error ?? {}) as ToolFailure;
+  const isFinal = details?.final === true;
+  if (sent === false) return { kind: 'before-send', error: told, ...(isFinal && { isFinal }) };
+  if (!isFinal) return { kind: 'unknown', error: told };
   return details.happened === true ? happened(told) : { kind: 'final', error: told };
 }
 

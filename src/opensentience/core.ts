@@ -5,6 +5,7 @@ import type { Redactor } from '../rules/redaction.ts';
 import type { AgentRegistry } from '../ports/agents.ts';
 import type { AgentToolMetrics } from '../rules/tool-metrics.ts';
 import type { Logger } from '../ports/logger.ts';
+import { GivenUpAgents } from './given-up.ts';
 import { instanceRow, addMetrics } from './instance-row.ts';
 import { DEFAULT_LIMITS, type ProtocolLimits } from './limits.ts';
 import {
@@ -64,6 +65,7 @@ interface Parts {
   readonly writer: RegistryWriter;
   readonly desk: TokenDesk;
   readonly supervisor: Supervisor;
+  readonly givenUp: GivenUpAgents;
   /** Metrics of sessions that ended, by agent. */
   readonly former: Map<string, readonly AgentToolMetrics[]>;
 }
@@ -73,7 +75,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const agents = await readAgentFolders(options.agentsDir, options.logger);
   tellRefused(agents, options.logger);
   const parts = putTogether(options, agents);
-  const { socket, writer, supervisor, routing } = parts;
+  const { socket, writer, supervisor, routing, givenUp } = parts;
   let server: AgentServer;
   try {
     server = await createAgentServer(serverOptions(parts));
@@ -93,7 +95,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     instanceId: options.instanceId,
     routable: () => routing.routable(),
     onRoutable: (listener) => routing.onRoutable(listener),
-    call: (agentId, call, connectMs) => {
+    call: async (agentId, call, connectMs) => {
+      // Another Core may have it by now: then the call is that one's.
+      await givenUp.look(agentId);
       const context = agents.get(agentId)?.manifest.context;
       const withContext = { ...call, context: { ...context, ...call.context } };
       // Without a manifest, or refused: it can never connect here.
@@ -146,9 +150,17 @@ function putTogether(options: CoreOptions, agents: ReadonlyMap<string, AgentFold
     redactor,
     logger,
     audit,
-    onChange: (agentId) => writer.touch(agentId, limits.coalesceMs),
+    onChange: (agentId) => {
+      writer.touch(agentId, limits.coalesceMs);
+      givenUp.changed(agentId);
+    },
   });
-  return { options, limits, agents, socket, routing, writer, desk, supervisor, former };
+  const givenUp = new GivenUpAgents({
+    ...{ registry, tenant, instanceId, everyMs: limits.renewMs },
+    reasonOf: (agentId) => supervisor.givenUp(agentId),
+    report: (agentId, reason) => routing.giveUp(agentId, reason),
+  });
+  return { options, limits, agents, socket, routing, writer, desk, supervisor, givenUp, former };
 }
 
 function mayConnect(agent: AgentFolder | undefined): boolean {

@@ -117,11 +117,14 @@ export interface AgentServer {
 /** What runs see of Core. */
 export interface Core {
   readonly instanceId: string;
-  /** Agents with a routable session now. */
+  /** Agents whose calls are taken here now: they have a routable session, or are given up, and their calls fail. */
   routable(): readonly string[];
   /** Called with every change. Returns the end of the subscription. */
   onRoutable(listener: (agentId: string, routable: boolean) => void): () => void;
-  /** Waits at most `connectMs` for a routable session of the agent, then as LiveSession.call. */
+  /**
+   * Waits at most `connectMs` for a routable session of the agent, then as LiveSession.call. Of an agent that is not started
+   * any more it throws tool_failed, never sent and final, with the agent's last exit.
+   */
   call(agentId: string, call: SessionCall, connectMs: number): Promise<JsonObject>;
   /** No new calls; drains sessions, ends the processes that it started. */
   stop(): Promise<void>;

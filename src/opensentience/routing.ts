@@ -25,6 +25,8 @@ export class Routing {
   readonly #sessions = new Map<string, LiveSession>();
   readonly #open = new Set<string>();
   readonly #listeners = new Set<RoutableListener>();
+  /** Why nobody will have the agent, by agent. */
+  readonly #givenUp = new Map<string, string>();
   /** Rings when something about the agent's session changed. */
   readonly #waiting = new Map<Bell, string>();
   #stopped = false;
@@ -43,8 +45,17 @@ export class Routing {
     this.changed(session.agentId);
   }
 
+  /** While there is a reason, calls of the agent fail with it, those that wait as well. */
+  giveUp(agentId: string, reason: string | undefined): void {
+    if (reason === this.#givenUp.get(agentId)) return;
+    if (reason === undefined) this.#givenUp.delete(agentId);
+    else this.#givenUp.set(agentId, reason);
+    this.changed(agentId);
+  }
+
   changed(agentId: string): void {
-    const now = this.#sessions.get(agentId)?.routable() ?? false;
+    const isHere = this.#sessions.get(agentId)?.routable() ?? false;
+    const now = isHere || this.#givenUp.has(agentId);
     if (now !== this.#open.has(agentId)) {
       if (now) this.#open.add(agentId);
       else this.#open.delete(agentId);
@@ -53,6 +64,7 @@ export class Routing {
     for (const [news, of] of this.#waiting) if (of === agentId) news.ring();
   }
 
+  /** As Core.routable (parts.ts). */
   routable(): readonly string[] {
     return [...this.#open].sort();
   }
@@ -109,6 +121,8 @@ export class Routing {
     // A view is dear: it lists every call. Each call comes by here, few come further.
     const settlesAtMs = routable ? routable.view().connectedAtMs + REGISTRATION_MS : Infinity;
     const waitMs = Math.min(endsAtMs, settlesAtMs) - nowMs();
+    const reason = routable ? undefined : this.#givenUp.get(agentId);
+    if (reason !== undefined) throw callFailure('tool_failed', false, { reason, final: true });
     if (waitMs > 0) return waitMs;
     if (routable) return routable;
     throw callFailure('agent_unavailable', false);

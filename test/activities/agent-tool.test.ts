@@ -202,6 +202,21 @@ describe('an agent that is not there (architecture §5)', () => {
     const later = await runActivity(rig, 'callTool', { input: input(rig, { context }) });
     expect(later.output).toMatchObject({ kind: 'returned', status: 'ok' });
   });
+  test('it is given up: the model is told at the first try, and a later attempt performs the call', async () => {
+    const reason = 'It ended 5 times.';
+    let behave: Behaviour = async () => {
+      throw Object.assign(new HostError('tool_failed', { reason, final: true }), { sent: false });
+    };
+    const rig = await createRig(stores, { remote: [remoteTool((...call) => behave(...call))] });
+    const { output, events } = await runActivity(rig, 'callTool', { input: input(rig) });
+    expect(output).toMatchObject({ kind: 'returned', status: 'error' });
+    expect(events[0]?.payload).toMatchObject({ error: { code: 'tool_failed', message: reason } });
+    expect(await statesOf(rig)).toEqual(['failed-before-send']);
+    behave = async () => ({ id: 1 });
+    const context = { ...input(rig).context, attempt: 1 };
+    const later = await runActivity(rig, 'callTool', { input: input(rig, { context }) });
+    expect(later.output).toMatchObject({ kind: 'returned', status: 'ok' });
+  });
   test('nobody was reached after a sending without an answer: a human decides', async () => {
     const lost: Behaviour = async () => {
       throw new HostError('agent_unavailable');

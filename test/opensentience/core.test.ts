@@ -4,9 +4,11 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { AgentInstance } from '../../src/ports/agents.ts';
 import { mintToken, tokenHash } from '../../src/opensentience/tokens.ts';
 import { isThere } from '../../src/system/processes.ts';
 import { callOf, startCore, type TestCore } from '../support/opensentience/core-parts.ts';
+import { createMemoryRegistry } from '../support/opensentience/memory-registry.ts';
 import { RAW_AGENT, writeRawAgent } from '../support/opensentience/raw-agent.ts';
 import { tempFolder, writeAgent } from '../support/opensentience/temp.ts';
 import { patient } from '../support/machine.ts';
@@ -307,9 +309,65 @@ describe('an externally started agent attaches', () => {
     );
     await expect.poll(async () => (await parts.row(ID))?.status).toBe('crash-loop');
     const child = await attach(parts, ID);
+    await expect.poll(async () => (await parts.row(ID))?.status).toBe('connected');
     expect(await parts.core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).toEqual({ pid: child.pid });
     child.kill('SIGKILL');
     await expect.poll(async () => (await parts.row(ID))?.restarts).toBeGreaterThan(1);
+  });
+  it('calls of an agent in a crash loop end at once with its last exit, until somebody starts it by hand', async () => {
+    const restart = { crashLoop: { exits: 2, withinMs: 60_000 } };
+    const parts = await given((dir) =>
+      writeRawAgent(dir, ID, { mode: 'crash', over: { restart } }),
+    );
+    const { core } = parts;
+    const fallen = {
+      code: 'tool_failed',
+      sent: false,
+      details: { final: true },
+      message:
+        "The agent's process ended 2 times within 60 s and is not started any more. Its last exit: exit code 3.",
+    };
+    await expect(core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).rejects.toMatchObject(fallen);
+    await expect(core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).rejects.toMatchObject(fallen);
+    // Calls that wait on its queue are taken here, and end.
+    expect(core.routable()).toEqual([ID]);
+    const child = await attach(parts, ID);
+    const pid = async () =>
+      (await core.call(ID, callOf(`${ID}/pid`), WAIT_MS).catch(() => undefined))?.pid;
+    await expect.poll(pid).toBe(child.pid);
+  });
+  it('an agent that its policy does not start again is given up too, one that ended well is waited for', async () => {
+    const restart = { policy: 'never' };
+    const parts = await given((dir) => {
+      writeRawAgent(dir, ID, { mode: 'crash', over: { restart } });
+      const launch = { command: process.execPath, args: ['-e', ''] };
+      writeAgent(dir, { id: 'com.example.done', launch, restart });
+    });
+    await expect(parts.core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).rejects.toMatchObject({
+      code: 'tool_failed',
+      message: expect.stringContaining('Its last exit: exit code 3.') as unknown,
+    });
+    await expect.poll(async () => (await parts.row('com.example.done'))?.status).toBe('stopped');
+    expect(parts.core.routable()).toEqual([ID]);
+  });
+  it('calls of an agent in a crash loop wait where another Core may have it', async () => {
+    const restart = { crashLoop: { exits: 1, withinMs: 60_000 } };
+    const registry = createMemoryRegistry();
+    const other = { tenant: 'default', agentId: ID, instanceId: 'other', status: 'backing-off' };
+    await registry.saveInstance(other as unknown as AgentInstance, 600_000);
+    const parts = await given(
+      (dir) => writeRawAgent(dir, ID, { mode: 'crash', over: { restart } }),
+      { registry },
+    );
+    await expect.poll(async () => (await parts.row(ID))?.status).toBe('crash-loop');
+    const end = (ms: number) => parts.core.call(ID, callOf(`${ID}/pid`), ms);
+    await expect(end(20)).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
+    expect(parts.core.routable()).toEqual([]);
+    const waiting = end(WAIT_MS);
+    await registry.removeInstances('other');
+    await expect(waiting).rejects.toMatchObject({ code: 'tool_failed', sent: false });
+    await registry.saveInstance(other as unknown as AgentInstance, 600_000);
+    await expect(end(20)).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
   });
   it('a Core that stops says goodbye and leaves nothing behind', async () => {
     const parts = await given((dir) => writeAgent(dir, { id: ID }));

@@ -114,6 +114,38 @@ describe('calls that wait', () => {
     routing.closed(first.live);
     expect(routing.session(ID)).toBe(second.live);
   });
+  it('of an agent that is given up end at once, those that wait too, until it is there again', async () => {
+    const routing = new Routing();
+    const news: unknown[] = [];
+    routing.onRoutable((...one) => news.push(one));
+    const waiting = call(routing);
+    const lost = {
+      code: 'tool_failed',
+      sent: false,
+      message: 'It fell.',
+      details: { final: true },
+    };
+    routing.giveUp(ID, 'It fell.');
+    await expect(waiting).rejects.toMatchObject(lost);
+    await expect(call(routing)).rejects.toMatchObject(lost);
+    expect(routing.routable()).toEqual([ID]);
+    routing.giveUp(ID, undefined);
+    expect(routing.routable()).toEqual([]);
+    const later = call(routing);
+    routing.opened(new ScriptedSession().live);
+    expect(await later).toEqual({ done: true });
+    expect(news).toEqual([
+      [ID, true],
+      [ID, false],
+      [ID, true],
+    ]);
+  });
+  it('once Core stops, also those of an agent that is given up go to whoever has it next', async () => {
+    const routing = new Routing();
+    routing.giveUp(ID, 'It fell.');
+    routing.stop();
+    await expect(call(routing)).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
+  });
   it('their number is bounded', async () => {
     const routing = new Routing();
     const all = Array.from({ length: MAX_WAITING_CALLS }, () => call(routing));

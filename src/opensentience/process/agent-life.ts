@@ -52,7 +52,7 @@ export const AGENT_LIFE: Readonly<Record<LifeState, Row>> = {
 
 export type Verdict =
   | { readonly kind: 'again'; readonly delayMs: number }
-  | { readonly kind: 'crash-loop'; readonly exits: number }
+  | { readonly kind: 'crash-loop'; readonly exits: number; readonly withinMs: number }
   | { readonly kind: 'stay' };
 
 /** What follows an exit, by the manifest's restart policy (default `always`) and the exits since it was last stable. */
@@ -79,7 +79,7 @@ export class Restarts {
     if (this.#policy === 'never' || (this.#policy === 'on-failure' && clean))
       return { kind: 'stay' };
     return this.#recentMs.length >= exits
-      ? { kind: 'crash-loop', exits }
+      ? { kind: 'crash-loop', exits, withinMs }
       : { kind: 'again', delayMs };
   }
 

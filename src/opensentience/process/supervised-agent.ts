@@ -9,6 +9,7 @@ import {
   type LifeAction,
   type LifeEvent,
   type LifeState,
+  type Verdict,
 } from './agent-life.ts';
 import type { Children } from './children.ts';
 import { nowMs } from '../../system/time.ts';
@@ -44,6 +45,8 @@ interface RunningProcess {
   why?: string;
 }
 
+type CrashLoop = Extract<Verdict, { kind: 'crash-loop' }>;
+
 export type LifeView = Pick<AgentInstance, 'status' | 'restarts' | 'lastExit'>;
 
 export class SupervisedAgent {
@@ -52,6 +55,8 @@ export class SupervisedAgent {
   #process: RunningProcess | undefined;
   #launches = 0;
   #lastExit: (Exit & { readonly atMs: number }) | undefined;
+  /** Why it is not started any more; absent while it runs, or may. */
+  #givenUp: string | undefined;
   #stopping = false;
   /** SIGTERM was sent to the process that has to end. */
   #pressed = false;
@@ -98,6 +103,11 @@ export class SupervisedAgent {
       restarts: Math.max(0, this.#launches - 1),
       ...(atMs !== undefined && reason !== undefined && { lastExit: { atMs, reason } }),
     };
+  }
+
+  /** Why nothing will start it again: sentences. */
+  get givenUp(): string | undefined {
+    return this.#givenUp;
   }
 
   opened(session: LiveSession): void {
@@ -151,9 +161,10 @@ export class SupervisedAgent {
     this.#actions[AGENT_LIFE[this.#state][event]]();
   }
 
-  /** `ms` until the event `late`; absent: never. */
-  #enter(state: LifeState, ms?: number): void {
+  /** `ms` until the event `late`; absent: never. `givenUp`: why nothing leads out of the state but somebody's hand. */
+  #enter(state: LifeState, ms?: number, givenUp?: string): void {
     clearTimeout(this.#timer);
+    this.#givenUp = givenUp;
     if (ms !== undefined) this.#timer = setTimeout(() => this.#happen('late'), ms);
     this.#state = state;
     this.#tell();
@@ -232,7 +243,8 @@ export class SupervisedAgent {
       }
       case 'stay':
         logger.info('agent process ended, by its policy for good', fields);
-        return this.#enter('stopped');
+        // One that ended by itself may be wanted so: somebody starts it by hand.
+        return this.#enter('stopped', undefined, clean ? undefined : byPolicy(reason));
       case 'crash-loop': {
         const { exits } = verdict;
         this.#audit('agent.crash_loop', { exits, reason });
@@ -240,7 +252,7 @@ export class SupervisedAgent {
           ...fields,
           exits,
         });
-        return this.#enter('crash-loop');
+        return this.#enter('crash-loop', undefined, inCrashLoop(verdict, reason));
       }
     }
   }
@@ -314,4 +326,13 @@ export class SupervisedAgent {
   #audit(kind: string, details: AuditNote['details']): void {
     this.#support.audit({ agentId: this.#id, kind, details });
   }
+}
+
+function byPolicy(lastExit: string): string {
+  return `The agent's process ended and is, by its restart policy, not started again. Its last exit: ${lastExit}.`;
+}
+
+function inCrashLoop({ exits, withinMs }: CrashLoop, lastExit: string): string {
+  const within = `within ${Math.ceil(withinMs / 1_000)} s`;
+  return `The agent's process ended ${exits} times ${within} and is not started any more. Its last exit: ${lastExit}.`;
 }

@@ -28,6 +28,8 @@ export interface Supervisor {
   healthChanged(session: LiveSession): void;
   closed(session: LiveSession): void;
   view(agentId: string): LifeView | undefined;
+  /** Why the agent is not started any more: sentences. */
+  givenUp(agentId: string): string | undefined;
   /** Nothing is started any more; processes without a session are asked to end. */
   retire(): void;
   /** Resolves when all processes ended, by SIGKILL at the latest. */
@@ -68,6 +70,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     healthChanged: (session) => of(session)?.healthChanged(session),
     closed: (session) => of(session)?.closed(session),
     view: (agentId) => lives.get(agentId)?.view(),
+    givenUp: (agentId) => lives.get(agentId)?.givenUp,
     retire() {
       retired = true;
       for (const life of lives.values()) life.stop();

@@ -92,7 +92,9 @@ describe('restart policy with back-off and a crash-loop stop', () => {
     const crashLoop = { exits: 2, withinMs: 1_000 };
     const restarts = restartsOf({ crashLoop, firstDelayMs: 20 });
     expect(restarts.judge(failed, 1_000)).toEqual({ kind: 'again', delayMs: 20 });
-    expect(restarts.judge(failed, 1_500)).toEqual({ kind: 'crash-loop', exits: 2 });
+    expect(restarts.judge(failed, 1_500)).toEqual({
+      ...{ kind: 'crash-loop', exits: 2, withinMs: 1_000 },
+    });
     restarts.forget();
     expect(restarts.judge(failed, 1_600)).toEqual({ kind: 'again', delayMs: 20 });
   });

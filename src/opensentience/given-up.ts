@@ -1,0 +1,84 @@
+// Agents that are not started any more (architecture §5): their calls fail at once, with the reason, instead of waiting for a
+// process that does not come. Where another Core may have the agent, they are left to that one.
+import type { AgentInstance, AgentRegistry } from '../ports/agents.ts';
+import { HostError } from '../rules/errors.ts';
+import { within } from '../system/time.ts';
+
+/** Longest wait in ms for the registry's word on other Cores. */
+const LOOK_MS = 2_000;
+/** How an agent is in a Core that takes no calls of it, and will not by itself. */
+const IS_GONE: Readonly<Record<AgentInstance['status'], boolean>> = {
+  starting: false,
+  connected: false,
+  waiting: false,
+  'backing-off': false,
+  'crash-loop': true,
+  draining: true,
+  stopped: true,
+  refused: true,
+};
+
+export interface GivenUpOptions {
+  readonly registry: Pick<AgentRegistry, 'instances'>;
+  readonly tenant: string;
+  readonly instanceId: string;
+  /** From one look for other Cores to the next, in ms. */
+  readonly everyMs: number;
+  /** Why this Core does not start the agent any more, as sentences. Undefined: it is there, or is on its way. */
+  readonly reasonOf: (agentId: string) => string | undefined;
+  /** Whether calls of the agent fail, and why. Repeats change nothing. */
+  readonly report: (agentId: string, reason: string | undefined) => void;
+}
+
+export class GivenUpAgents {
+  readonly #options: GivenUpOptions;
+  readonly #looks = new Map<string, Promise<void>>();
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+
+  constructor(options: GivenUpOptions) {
+    this.#options = options;
+  }
+
+  /** The agent's life in this Core changed. */
+  changed(agentId: string): void {
+    const { reasonOf, report } = this.#options;
+    if (reasonOf(agentId) !== undefined) return void this.look(agentId);
+    clearTimeout(this.#timers.get(agentId));
+    this.#timers.delete(agentId);
+    report(agentId, undefined);
+  }
+
+  /** Asks again whether another Core may have it. Never rejects: while the registry is away the last word holds. */
+  look(agentId: string): Promise<void> {
+    if (this.#options.reasonOf(agentId) === undefined) return Promise.resolve();
+    const known = this.#looks.get(agentId);
+    if (known) return known;
+    const look = this.#ask(agentId)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#looks.delete(agentId);
+        this.#lookLater(agentId);
+      });
+    this.#looks.set(agentId, look);
+    return look;
+  }
+
+  async #ask(agentId: string): Promise<void> {
+    const { registry, tenant, instanceId, reasonOf, report } = this.#options;
+    const rows = await within(LOOK_MS, registry.instances(tenant, agentId), late);
+    const isElsewhere = rows.some((row) => row.instanceId !== instanceId && !IS_GONE[row.status]);
+    report(agentId, isElsewhere ? undefined : reasonOf(agentId));
+  }
+
+  #lookLater(agentId: string): void {
+    const { everyMs, reasonOf } = this.#options;
+    clearTimeout(this.#timers.get(agentId));
+    if (reasonOf(agentId) === undefined) return;
+    const timer = setTimeout(() => void this.look(agentId), everyMs);
+    this.#timers.set(agentId, timer.unref());
+  }
+}
+
+function late(): never {
+  throw new HostError('service_unavailable', { reason: 'no answer in time' });
+}
