@@ -144,7 +144,10 @@ export type InferTurnOutput = { readonly transcript: string } & (
       readonly schemaValidated: boolean;
     }
   | {
-      /** Not JSON, not a decision, against returnSchema, or a task that its agent does not take (`violation`). */
+      /**
+       * Not JSON, not a decision, more than a turn may hold, against returnSchema, or a task that its agent does not take
+       * (`violation`).
+       */
       readonly kind: 'invalid';
       readonly violation: 'form' | 'return-schema' | 'task-schema';
       readonly message: string;

@@ -5,7 +5,7 @@ import { HostError } from '../src/rules/errors.ts';
 import { sha256Hex } from '../src/rules/ids.ts';
 import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/rules/journal.ts';
 import { jsonBytes, utf8Length } from '../src/rules/json.ts';
-import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
+import { MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { wrapUntrusted } from '../src/rules/untrusted.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
@@ -15,7 +15,7 @@ import type {
   ToolDescription,
   TranscriptItem,
 } from '../src/ports/models.ts';
-import type { AskedQuestion, InferTurnInput, InferTurnOutput } from './contract.ts';
+import type { AskedQuestion, InferTurnInput, InferTurnOutput, RequestedCall } from './contract.ts';
 import {
   outputSchema,
   parseDecision,
@@ -23,6 +23,7 @@ import {
   returnViolation,
   type ParsedDecision,
 } from './decision.ts';
+import { excessOf, excessOfCalls, isLarge, keptOf } from './excess.ts';
 import { handoffTool, loadHandoffs, readHandoff, type Handoffs } from './handoffs.ts';
 import { abortAfter } from '../src/system/time.ts';
 import { beating } from './heartbeat.ts';
@@ -49,7 +50,7 @@ export async function inferTurn(
     const { content } = ports.stores;
     const { tenant } = input.context;
     const agent = await readJson<ResolvedAgent>(content, tenant, input.agent.manifestHash);
-    const loaded = await loadTranscript(content, tenant, input.transcript);
+    const { items: loaded, excessTold } = await loadTranscript(content, tenant, input.transcript);
     const before = input.agent.isOverlaid ? spokenBy(ports, agent, loaded) : loaded;
     const added = await addedItems(ports, input, before);
     const tools = await ports.tools.find(tenant, input.tools);
@@ -57,14 +58,12 @@ export async function inferTurn(
     const items = linkCalls([...before, ...added]);
     const request = requestOf({ input, agent, items, tools, handoffs });
     const { response, reasoning, deltas } = await inferLive(ports, input, request);
-    const spoken = readResponse(ports, { ...input, agent, handoffs }, response);
-    const assistant: TranscriptItem = {
-      role: 'assistant',
-      text: [reasoning, ports.redactor.text(response.final)].filter(Boolean).join('\n'),
-      calls: spoken.kind === 'calls' ? pendingCalls(spoken.calls) : [],
-    };
+    const read = readResponse(ports, { ...input, agent, handoffs }, response);
+    const spoken = read.kind === 'excess' ? spokenInExcess(read, excessTold) : read;
+    const assistant = assistantItem(ports, { response, reasoning, spoken });
     const run = input.context;
-    const said = [...added, assistant];
+    const isTold = excessTold ?? read.kind === 'excess';
+    const said = { items: [...added, assistant], ...(isTold ? { excessTold: true as const } : {}) };
     const transcript = await untilStored(() =>
       appendTranscript({ content, run }, input.transcript, said),
     );
@@ -81,7 +80,7 @@ function spokenBy(
   { redactor }: ActivityPorts,
   agent: ResolvedAgent,
   items: readonly TranscriptItem[],
-): TranscriptItem[] {
+): readonly TranscriptItem[] {
   const [system] = composeFirst(agent, null).map((item) => redactor.json(item));
   return items.map((item) => (item.role === 'system' && system ? system : item));
 }
@@ -102,10 +101,29 @@ async function addedItems(
     items.push({ role: 'tool', callId, toolId, text: wrapUntrusted(text, toolId) });
   }
   if (input.repair !== undefined) {
-    const text = `Your last output was not usable: ${input.repair}\nGive the final output again, as asked.`;
+    const text = `Your last output was not usable: ${input.repair}\nGive your output again, as asked.`;
     items.push({ role: 'user', text, trusted: true });
   }
   return items.map((item) => ports.redactor.json(item));
+}
+
+/** What was said. Calls that are not performed stand as text: the model has to see what it is asked to mend. */
+function assistantItem(
+  { redactor }: ActivityPorts,
+  { response, reasoning, spoken }: Turn,
+): TranscriptItem {
+  const isUnusable = spoken.kind === 'invalid';
+  const calls = isUnusable
+    ? response.calls
+        .map((call) => redactor.json(call))
+        .map(({ toolId, arguments: sent }) => `${toolId} ${JSON.stringify(sent)}`)
+    : [];
+  const said = [redactor.text(response.final), ...calls].filter(Boolean).join('\n');
+  return {
+    role: 'assistant',
+    text: [reasoning, isUnusable ? keptOf(said) : said].filter(Boolean).join('\n'),
+    calls: spoken.kind === 'calls' ? pendingCalls(spoken.calls) : [],
+  };
 }
 
 /** The workflow gives a call its id only when it schedules it: until then its place stands for it. */
@@ -209,13 +227,38 @@ type Spoken = InferTurnOutput extends infer Member
     : never
   : never;
 
+/** More than a turn may hold. */
+interface Excess {
+  readonly kind: 'excess';
+  readonly message: string;
+  /** What it comes to where the model was told before; throws HostError payload_too_large. */
+  readonly again: () => Spoken;
+}
+
+/** The model is told once: what it gives too much of then fails the node. */
+function spokenInExcess({ message, again }: Excess, excessTold: boolean | undefined): Spoken {
+  return excessTold ? again() : { kind: 'invalid', violation: 'form', message };
+}
+
+/** What a model's answer came to. */
+interface Turn {
+  readonly response: ModelResponse;
+  /** Redacted. */
+  readonly reasoning: string;
+  readonly spoken: Spoken;
+}
+
 /** Who speaks, and how much of the reasoning may be shown. */
 interface Speaker extends Pick<InferTurnInput, 'verbosity' | 'orchestrates'> {
   readonly agent: ResolvedAgent;
   readonly handoffs: Handoffs;
 }
 
-function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelResponse): Spoken {
+function readResponse(
+  ports: ActivityPorts,
+  speaker: Speaker,
+  response: ModelResponse,
+): Spoken | Excess {
   switch (response.kind) {
     case 'refusal':
       return { kind: 'refusal' };
@@ -242,38 +285,46 @@ function readResponse(ports: ActivityPorts, speaker: Speaker, response: ModelRes
   }
 }
 
-/** One more than permitted is handed on, so that the workflow sees the excess. */
-function readCalls(ports: ActivityPorts, { handoffs }: Speaker, response: ModelResponse): Spoken {
-  const calls = response.calls
-    .slice(0, MAX_CALLS_PER_TURN + 1)
-    .map((call) => ports.redactor.json({ toolId: call.toolId, arguments: call.arguments }));
-  if (calls.some((call) => jsonBytes(call) > INLINE_VALUE_BYTES)) {
-    throw new HostError('payload_too_large', {
-      reason: `The arguments of a tool call are larger than ${INLINE_VALUE_BYTES} bytes.`,
-    });
-  }
-  return readHandoff(handoffs, calls) ?? { kind: 'calls', calls };
+function readCalls(
+  ports: ActivityPorts,
+  { handoffs }: Speaker,
+  response: ModelResponse,
+): Spoken | Excess {
+  const calls = response.calls.map((call) =>
+    ports.redactor.json({ toolId: call.toolId, arguments: call.arguments }),
+  );
+  const message = excessOfCalls(calls);
+  if (message === undefined) return readHandoff(handoffs, calls) ?? { kind: 'calls', calls };
+  return { kind: 'excess', message, again: () => callsInExcess(calls, message) };
+}
+
+/** The workflow fails the node: one call more than permitted is handed on, so that it sees the excess. */
+function callsInExcess(calls: readonly RequestedCall[], reason: string): Spoken {
+  if (calls.some(isLarge)) throw new HostError('payload_too_large', { reason });
+  return { kind: 'calls', calls: calls.slice(0, MAX_CALLS_PER_TURN + 1) };
 }
 
 /** Shorter questions are what the model can give instead: it is asked for them. */
 function readQuestions(questions: readonly AskedQuestion[]): Spoken {
-  if (jsonBytes(questions) <= INLINE_VALUE_BYTES) return { kind: 'clarification', questions };
-  const message = `The questions are larger than ${INLINE_VALUE_BYTES} bytes.`;
+  const message = excessOf('The questions have', [...questions]);
+  if (message === undefined) return { kind: 'clarification', questions };
   return { kind: 'invalid', violation: 'form', message };
 }
 
 function readDecision(
   { agent, verbosity, orchestrates }: Speaker,
   parsed: Extract<ParsedDecision, { kind: 'decision' }>,
-): Spoken {
+): Spoken | Excess {
   const { decision, confidence, reasoning } = parsed;
   const schemas = returnSchemasOf(agent, orchestrates);
   const [message] = schemas.flatMap((schema) => returnViolation(decision, schema) ?? []);
   if (message !== undefined) return { kind: 'invalid', violation: 'return-schema', message };
-  if (jsonBytes(decision) > INLINE_VALUE_BYTES) {
-    throw new HostError('payload_too_large', {
-      reason: `The decision is larger than ${INLINE_VALUE_BYTES} bytes.`,
-    });
+  const reason = excessOf('The decision has', decision);
+  if (reason !== undefined) {
+    const again = (): never => {
+      throw new HostError('payload_too_large', { reason });
+    };
+    return { kind: 'excess', message: reason, again };
   }
   const bound = reasoningBytes('summary');
   return {
@@ -291,10 +342,9 @@ function readDecision(
 function eventsOf(
   ports: ActivityPorts,
   input: InferTurnInput,
-  turn: { response: ModelResponse; reasoning: string; spoken: Spoken },
+  { response, reasoning, spoken }: Turn,
 ): ActivityEvent[] {
   const { nodeId } = input.context;
-  const { response, reasoning, spoken } = turn;
   const { provider } = input.model;
   const model = ports.redactor.text(boundText(response.model, 256));
   const { inputTokens, outputTokens } = response.usage;

@@ -5,6 +5,7 @@ import type { JsonValue } from '../src/rules/json.ts';
 import type { StepResult } from '../src/rules/journal.ts';
 import { askedModel } from '../src/rules/model-choice.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
+import type { TranscriptItem } from '../src/ports/models.ts';
 import { checkAgainst } from '../src/wire/user-schema.ts';
 import type { ModelChoice, PrepareInvocationInput, PrepareInvocationOutput } from './contract.ts';
 import { returnSchemaOf } from './decision.ts';
@@ -95,16 +96,16 @@ function chooseModel(
 async function compose(
   ports: ActivityPorts,
   { input, agent, task }: { input: PrepareInvocationInput; agent: ResolvedAgent; task: JsonValue },
-): Promise<{ transcript: string; items: Awaited<ReturnType<typeof loadTranscript>> }> {
+): Promise<{ transcript: string; items: TranscriptItem[] }> {
   const { content } = ports.stores;
   const { tenant } = input.context;
   const prev = input.resume?.transcript ?? null;
-  const before = prev === null ? [] : await loadTranscript(content, tenant, prev);
+  const before = prev === null ? [] : (await loadTranscript(content, tenant, prev)).items;
   const added = input.resume
     ? composeAnswers(ports.redactor.json(input.resume.answers))
     : composeFirst(agent, task);
   const items = added.map((item) => ports.redactor.json(item));
-  const transcript = await appendTranscript({ content, run: input.context }, prev, items);
+  const transcript = await appendTranscript({ content, run: input.context }, prev, { items });
   return { transcript, items: [...before, ...items] };
 }
 

@@ -13,9 +13,18 @@ const NO_RESULT = '{"error":{"code":"cancelled","message":"The call was not perf
 
 type RunName = Required<ContentHolder>;
 
-interface Chunk {
+interface Chunk extends Said {
   readonly prev: string | null;
+}
+
+/** What is added to a conversation at once. */
+interface Said {
   readonly items: readonly TranscriptItem[];
+  /**
+   * The model was told in this invocation that it gave too much at once (architecture §5). Each turn passes it on; what
+   * begins an invocation does not.
+   */
+  readonly excessTold?: true;
 }
 
 /** JSON text out of the content store. Throws HostError content_missing. */
@@ -36,22 +45,22 @@ export function writeJson(
   return content.put({ tenant, runId }, new TextEncoder().encode(JSON.stringify(value)));
 }
 
-/** Adds items behind the chunk `prev`; returns the new newest hash. Items must be redacted. */
+/** Adds a chunk after `prev`; returns the new newest hash. Items must be redacted. */
 export function appendTranscript(
   { content, run }: { content: ContentStore; run: RunName },
   prev: string | null,
-  items: readonly TranscriptItem[],
+  said: Said,
 ): Promise<string> {
-  return writeJson(content, run, { prev, items } satisfies Chunk);
+  return writeJson(content, run, { prev, ...said } satisfies Chunk);
 }
 
-/** All items, oldest first. Throws HostError payload_too_large above the bounds. */
+/** All items, oldest first, and what the newest chunk says. Throws HostError payload_too_large above the bounds. */
 export async function loadTranscript(
   content: ContentStore,
   tenant: string,
   hash: string,
-): Promise<TranscriptItem[]> {
-  const chunks: (readonly TranscriptItem[])[] = [];
+): Promise<Said> {
+  const chunks: Chunk[] = [];
   let bytes = 0;
   for (let at: string | null = hash; at !== null;) {
     const raw: Uint8Array = await content.get(tenant, at);
@@ -62,10 +71,12 @@ export async function loadTranscript(
       });
     }
     const chunk = JSON.parse(new TextDecoder().decode(raw)) as Chunk;
-    chunks.push(chunk.items);
+    chunks.push(chunk);
     at = chunk.prev;
   }
-  return chunks.reverse().flat();
+  const [newest] = chunks;
+  const items = chunks.reverse().flatMap((chunk) => chunk.items);
+  return { items, ...(newest?.excessTold ? { excessTold: true } : {}) };
 }
 
 /**

@@ -55,7 +55,10 @@ export const DAY_MS = 24 * 3600 * 1000;
 export const DEFAULT_LOOPBACK_ITERATIONS = 5;
 /** Model turns within one invocation; above it the invocation fails with `turn_limit_exceeded`. */
 export const MAX_TURNS_PER_INVOCATION = 64;
-/** Tool calls that one model turn may ask for; above it the invocation fails with `tool_call_limit_exceeded`. */
+/**
+ * Tool calls that one model turn may ask for. Above it the model is told, once in an invocation, and then the invocation
+ * fails with `tool_call_limit_exceeded`.
+ */
 export const MAX_CALLS_PER_TURN = 32;
 /**
  * Repair turns after an invalid structured output (limits.schemaRounds, capabilities.md §Engine-enforced limits kind

@@ -6,7 +6,15 @@ import type { JsonObject, JsonValue } from '../../src/rules/json.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import { deciding, startOpenAiServer } from '../support/openai-server.ts';
 import { openAnyStores } from '../support/log-parts.ts';
-import { bytesOf, createRig, expectValid, runActivity, TENANT, turnInput } from './rig.ts';
+import {
+  bytesOf,
+  createRig,
+  expectValid,
+  newestItems,
+  runActivity,
+  TENANT,
+  turnInput,
+} from './rig.ts';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -62,7 +70,7 @@ async function turn(calls: readonly Call[], given: { takesAny?: boolean } = {}) 
   const input = await turnInput(rig, { tools, handoffs });
   const result = await runActivity(rig, 'inferTurn', { input });
   for (const event of result.events) expectValid(rig, event);
-  return { ...result, tools };
+  return { ...result, tools, items: await newestItems(rig, result.output.transcript) };
 }
 
 describe('a handoff is offered as a tool', () => {
@@ -139,13 +147,23 @@ describe('what the model asks for', () => {
       '"reason"',
     ],
     ['beside another call', [clock, handOver({ task: { amount: 5 } })], 'form', 'only call'],
+    ['a task of 40 KB', [handOver({ task: 'x'.repeat(40_000) })], 'form', 'at most 32768'],
+    ['beside 40 calls', [...Array<Call>(40).fill(clock), handOver({})], 'form', 'at most 32 '],
     ['two at once', [handOver({ task: {} }), handOver({ task: {} })], 'form', 'only call'],
   ])('%s: nothing is performed, and the model is told', async (_name, calls, violation, told) => {
-    const { output } = await turn(calls);
+    const { output, items } = await turn(calls);
     expect(output).toMatchObject({
       kind: 'invalid',
       violation,
       message: expect.stringContaining(told) as string,
+    });
+    // It sees what it is asked to mend.
+    const [first] = calls;
+    const sent = `${first?.toolId} ${JSON.stringify(first?.arguments)}`.slice(0, 30_000);
+    expect(items.at(-1)).toMatchObject({
+      role: 'assistant',
+      text: expect.stringContaining(sent) as string,
+      calls: [],
     });
   });
 

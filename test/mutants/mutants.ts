@@ -7,6 +7,7 @@ import { OF_BUILDS } from './mutants-of-builds.ts';
 import { OF_DOORS } from './mutants-of-doors.ts';
 import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
+import { OF_EXCESS_TOLD } from './mutants-of-excess.ts';
 import { OF_EXPIRY } from './mutants-of-expiry.ts';
 import { OF_FORKS } from './mutants-of-forks.ts';
 import { OF_JSON } from './mutants-of-json.ts';
@@ -564,6 +565,7 @@ const ROWS: readonly Row[] = [
     ['test/runs/children.test.ts', 'a mapping takes no sensitive variable'],
   ],
   ...OF_COHORTS,
+  ...OF_EXCESS_TOLD,
   ...OF_EXPIRY,
   ...OF_REHEARSALS,
   ...OF_FORKS,
