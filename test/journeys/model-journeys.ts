@@ -77,12 +77,14 @@ const final = (tag: string, action: 'refund' | 'decline', confidence: number): J
   confidence,
 });
 const reads: ToolCall = { toolId: GET_ORDER, arguments: { orderId: 'A-1007' } };
-const pays = (amountCents: number): ToolCall => ({
+const pays = (amountCents: number, reason = 'So it is.'): ToolCall => ({
   toolId: REFUND_ORDER,
-  arguments: { orderId: 'A-1007', amountCents, reason: 'So it is.' },
+  arguments: { orderId: 'A-1007', amountCents, reason },
 });
 /** What no answer may have paid. */
 const NEVER_PAID = 2;
+/** What is paid, once each, after too much at once. */
+const PAID_AFTER = { large: 501, many: 502 } as const;
 
 /** Answers of each run by the tag in its customer's message, in the order of asking; the last one for ever. */
 function answersOf(
@@ -90,17 +92,17 @@ function answersOf(
   held: Promise<unknown>,
 ): Readonly<Record<string, readonly EndpointAnswer[]>> {
   const declines = (tag: string) => by.deciding(SPEECH, final(tag, 'decline', 0.9));
+  const sure = (tag: string) => by.deciding(SPEECH, final(tag, 'refund', 0.9));
+  const paysLarge = by.callingTools(['I pay. '], [pays(NEVER_PAID, 'x'.repeat(40_000))]);
+  const paysOften = by.callingTools(['I pay. '], Array<ToolCall>(40).fill(pays(NEVER_PAID)));
+  const receipt = { decision: { status: 'refunded', refundId: 'R-1' }, confidence: 0.95 };
+  const paid = (amountCents: number) => [
+    by.callingTools(['I pay. '], [pays(amountCents)]),
+    by.deciding(['Paid. '], receipt),
+  ];
   const readsFirst = by.callingTools(['I need ', 'to read ', 'the order. '], [reads]);
   return {
-    desk: [
-      readsFirst,
-      by.deciding(SPEECH, final('desk', 'refund', 0.55)),
-      by.callingTools(['I pay. '], [pays(6490)]),
-      by.deciding(['Paid. '], {
-        decision: { status: 'refunded', refundId: 'R-1' },
-        confidence: 0.95,
-      }),
-    ],
+    desk: [readsFirst, by.deciding(SPEECH, final('desk', 'refund', 0.55)), ...paid(6490)],
     held: [by.deciding(SPEECH, final('held', 'decline', 0.9), held)],
     busy: [by.busy(1), declines('busy')],
     dropped: [by.dropping(SPEECH[0] ?? '', SPEECH[1] ?? ''), declines('dropped')],
@@ -115,6 +117,10 @@ function answersOf(
       by.decidingBeside(['Hm. '], final('unclear', 'refund', 0.9), pays(NEVER_PAID)),
       declines('unclear'),
     ],
+    large: [sure('large'), paysLarge, ...paid(PAID_AFTER.large)],
+    many: [sure('many'), paysOften, ...paid(PAID_AFTER.many)],
+    alwaysLarge: [sure('alwaysLarge'), paysLarge],
+    alwaysMany: [sure('alwaysMany'), paysOften],
     invalid: [by.deciding(['Hm. '], '{"verdict": 1}')],
     cancelled: [by.talking(PIECE, 50)],
     rejected: [by.rejectingKey(`Incorrect API key provided: ${CANARY}`)],
@@ -196,6 +202,7 @@ export function modelJourneys(by: JourneyEndpoint): void {
       triesAgain(scene);
       refuses(scene, by);
       repairs(scene);
+      tellsOfExcess(scene);
     });
     describe('afterwards', () => {
       closesItsSocket(scene);
@@ -339,6 +346,39 @@ function repairs(scene: Scene): void {
     expect(told.types).not.toContain('agent.toolCalled');
     expect(scene.timesAsked('unclear')).toBe(3);
     expect(JSON.stringify(scene.asked.get('unclear')?.[2])).toContain('beside calls of tools');
+  });
+}
+
+function tellsOfExcess(scene: Scene): void {
+  it.each([
+    ['large', 'bytes; at most 32768 are permitted. No tool was called.'],
+    ['many', 'There were 40 calls of tools in one turn; at most 32 are permitted. No tool was'],
+  ] as const)(
+    '[I54] %s, then one call as permitted: the model is told, and the refund is made once',
+    async (tag, words) => {
+      const told = await scene.told(tag);
+      expect(told.snapshot).toMatchObject({
+        status: 'completed',
+        outputs: { receipt: { status: 'refunded' } },
+      });
+      expect(payloads(told, 'agent.toolCalled')).toHaveLength(1);
+      const paid = (await scene.journey.refunds()).map(({ amountCents }) => amountCents);
+      expect(paid.filter((amountCents) => amountCents === PAID_AFTER[tag])).toHaveLength(1);
+      const sent = (scene.asked.get(tag) ?? []).map((body) => JSON.stringify(body));
+      expect(sent.map((body) => body.includes(words))).toEqual([false, false, true, true]);
+      expect(sent.at(-1)?.length).toBeLessThan(80_000);
+    },
+  );
+
+  it.each([
+    ['alwaysLarge', 'payload_too_large'],
+    ['alwaysMany', 'tool_call_limit_exceeded'],
+  ])('%s: told once, then the run fails with %s', async (tag, code) => {
+    const told = await scene.told(tag);
+    expect(told.snapshot).toMatchObject({ status: 'failed', error: { code } });
+    expect(told.brackets.map(({ outcome }) => outcome)).toEqual(['handed-off', 'failed']);
+    expect(told.types).not.toContain('agent.toolCalled');
+    expect(scene.timesAsked(tag)).toBe(3);
   });
 }
 
