@@ -1,7 +1,8 @@
 // The final structured output of a model (architecture §5): `{decision, confidence?, reasoning?}`, read from text that
 // is untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
-import { faultText, readJson, type ReadJson } from '../src/rules/json-text.ts';
+import { faultText, readJson } from '../src/rules/json-text.ts';
+import { decisionsIn, splitObjects } from '../src/rules/decision-text.ts';
 import { MODEL_VALUE_LEVELS } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { decisionSchema } from '../src/rules/orchestrator.ts';
@@ -13,7 +14,6 @@ import { checkAgainst } from '../src/wire/user-schema.ts';
 /** Longest text in bytes that tells what was wrong. */
 const MESSAGE_BYTES = 2048;
 const MAX_TOLD_FAULTS = 5;
-const FENCED = /^```[A-Za-z]*[ \t]*\n([\s\S]*?)\n?```\s*$/;
 
 export type ParsedDecision =
   | Asked
@@ -87,9 +87,12 @@ export function movedTo(pointer: string, schema: JsonValue): JsonValue {
   );
 }
 
-/** Reads the output: a decision, or questions in its place. A fenced block is tolerated, and prose around one JSON object. */
+/** Reads the output: the one decision in it, or questions in its place. Fences, prose and quoted JSON are tolerated. */
 export function parseDecision(text: string): ParsedDecision {
-  const read = readObject(text.trim());
+  const decisions = decisionsIn(text);
+  if (decisions.length > 1) return { ok: false, message: 'There were two final outputs at once.' };
+  const object = decisions[0] ?? onlyObject(text);
+  const read = object === undefined ? undefined : readJson(object, MODEL_VALUE_LEVELS);
   if (read && !read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
   const value = read?.value;
   if (!isJsonObject(value)) return { ok: false, message: 'The output is not one JSON object.' };
@@ -115,17 +118,10 @@ export function parseDecision(text: string): ParsedDecision {
   };
 }
 
-/** The first reading that is a JSON object, else what was wrong with the first that might be one. */
-function readObject(text: string): ReadJson | undefined {
-  const fenced = FENCED.exec(text)?.[1];
-  const outermost = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
-  let refused: ReadJson | undefined;
-  for (const candidate of [text, fenced, outermost]) {
-    const read = candidate ? readJson(candidate, MODEL_VALUE_LEVELS) : undefined;
-    if (read?.ok && isJsonObject(read.value)) return read;
-    if (read && !read.ok && read.isJson) refused ??= read;
-  }
-  return refused;
+/** Of a text without a decision: what is looked at to say what is missing. */
+function onlyObject(text: string): string | undefined {
+  const { objects } = splitObjects(text);
+  return objects.length === 1 ? objects[0] : undefined;
 }
 
 /** What is wrong with a decision by the return schema; undefined when nothing is. Names rules, not values. */

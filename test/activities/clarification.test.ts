@@ -45,6 +45,7 @@ describe('clarification.request', () => {
     [`{"decision":${'['.repeat(129)}${']'.repeat(129)}}`, 'nested deeper than 128 levels'],
     ['{"decision":', 'not one JSON object'],
     ['[9007199254740993', 'not one JSON object'],
+    ['{"id":9007199254740993}', '/id is a number'],
   ])('[I103] %s is given back to the model, with the place', (output, words) => {
     expect(parseDecision(output)).toEqual({
       ok: false,
@@ -55,6 +56,30 @@ describe('clarification.request', () => {
   test('brackets in prose are no depth of the output', () => {
     const output = `${'['.repeat(130)} so: {"decision":{"a":1}}`;
     expect(parseDecision(output)).toMatchObject({ kind: 'decision', decision: { a: 1 } });
+  });
+
+  test.each([
+    ['{"decision":1}'],
+    ['```json\n{"decision":1}\n```'],
+    ['So: {"decision":1}'],
+    ['{"id":"A"}\nSo:\n{"decision":1}\nThat is all {for now}.'],
+    ['{"decision":1} {"decision":1}'],
+    ['"{\\"decision\\":1}"'],
+  ])('the one decision of a text is read: %s', (output) => {
+    expect(parseDecision(output)).toEqual({ ok: true, kind: 'decision', decision: 1 });
+  });
+
+  test.each([
+    ['{"decision":1}\n{"decision":2}', 'two final outputs'],
+    ['{"id":"A"}', 'no member "decision"'],
+    ['{"plan":{"decision":1}}', 'no member "decision"'],
+    ['{"id":"A"} {"id":"B"}', 'not one JSON object'],
+    ['', 'not one JSON object'],
+  ])('of a text without one the model is told: %s', (output, words) => {
+    expect(parseDecision(output)).toEqual({
+      ok: false,
+      message: expect.stringContaining(words) as unknown,
+    });
   });
 
   test('a decision stays one, and the schema for the provider permits both', () => {
