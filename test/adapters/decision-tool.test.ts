@@ -2,13 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import {
   DECISION_TOOL,
-  isDecision,
+  holdsDecision,
   readAnswer,
   toldOfDecisionTool,
   toldOfSchema,
   type Answer,
 } from '../../src/adapters/models/decision-tool.ts';
+import { OutputSplitter } from '../../src/adapters/models/output-splitter.ts';
 import { functionNameOf } from '../../src/adapters/models/tool-names.ts';
+import type { JsonObject } from '../../src/rules/json.ts';
 import type { ModelRequest, ToolDescription } from '../../src/ports/models.ts';
 
 const TOOL: ToolDescription = {
@@ -21,11 +23,22 @@ const TOOL: ToolDescription = {
 };
 const NAME = functionNameOf(TOOL.toolId);
 const DECISION = '{"decision": 1, "confidence": 0.5}';
+const OTHER = '{"decision": 2}';
 const decides = { name: DECISION_TOOL, arguments: DECISION };
 const reads = { name: NAME, arguments: '{"id":"A"}' };
 
-function read(answer: Partial<Answer>) {
-  return readAnswer({ calls: [], text: '', finished: true, ...answer }, { tools: [TOOL] });
+function read(answer: Partial<Answer>, tools = [TOOL]) {
+  const said = answer.text ?? '';
+  return readAnswer({ calls: [], text: '', said, finished: true, ...answer }, { tools });
+}
+
+/** An answer of content alone, in pieces, and what of it was shown. */
+function readContent(...pieces: string[]) {
+  const shown: string[] = [];
+  const splitter = new OutputSplitter((piece) => shown.push(piece));
+  for (const piece of pieces) splitter.push(piece);
+  const text = splitter.end();
+  return { ...read({ text, said: splitter.said }), shown: shown.join('') };
 }
 
 test('no tool id gives the name of the decision tool', () => {
@@ -64,7 +77,33 @@ describe('what is read', () => {
   // [I54]
   test.each<[string, Partial<Answer>, string]>([
     ['two decisions', { calls: [decides, decides] }, 'two final outputs'],
-    ['a decision as text and one by the tool', { calls: [decides], text: DECISION }, 'two final'],
+    ['a decision as text and another by the tool', { calls: [decides], text: OTHER }, 'two final'],
+    [
+      'a decision that was shown and another by the tool',
+      { calls: [decides], said: `So: ${OTHER}` },
+      'two final',
+    ],
+    [
+      'a decision that was shown, beside a call',
+      { calls: [reads], said: `So: ${DECISION}` },
+      'beside calls',
+    ],
+    ['two decisions as text', { text: `${OTHER}\n${DECISION}` }, 'two final outputs'],
+    [
+      'calls that contradict themselves',
+      { calls: [reads], malformed: 'A call came twice.' },
+      'A call came twice. No',
+    ],
+    [
+      'nothing but what contradicts itself',
+      { malformed: 'A call came twice.' },
+      'A call came twice. No',
+    ],
+    [
+      'a contradiction in a call that was cut off',
+      { calls: [{ name: '', arguments: '{' }], malformed: 'A call came twice.' },
+      'A call came twice. No',
+    ],
     ['a decision beside a call', { calls: [reads, decides] }, 'beside calls'],
     ['a decision as text beside a call', { calls: [reads], text: DECISION }, 'beside calls'],
     ['a call cut in its arguments', { calls: [{ name: NAME, arguments: '{"id"' }] }, 'cut off'],
@@ -108,7 +147,157 @@ describe('what is read', () => {
     ['{"decision":', false],
     ['', false],
   ])('%j is a decision: %j', (text, expected) => {
-    expect(isDecision(text)).toBe(expected);
+    expect(holdsDecision(text)).toBe(expected);
+  });
+});
+
+describe('arguments of a tool that takes an object', () => {
+  const argued = (sent: string, inputSchema: JsonObject = { type: 'object' }) => {
+    const result = read({ calls: [{ name: NAME, arguments: sent }] }, [{ ...TOOL, inputSchema }]);
+    return result.calls[0]?.arguments;
+  };
+  const twice = (text: string) => JSON.stringify(text);
+
+  test.each<[string, string, unknown]>([
+    ['null', 'null', {}],
+    ['null with blanks', ' null\n', {}],
+    ['an object', '{"id":"A"}', { id: 'A' }],
+    ['an object encoded twice', twice('{"id":"A","of":["\\n"]}'), { id: 'A', of: ['\n'] }],
+    ['an object encoded twice, with blanks', ` ${twice(' {"id":"A"}\n')} `, { id: 'A' }],
+    ['an object encoded three times', twice(twice('{"id":"A"}')), twice('{"id":"A"}')],
+    ['half an object encoded twice', twice('{"id":'), '{"id":'],
+    ['a text', twice('The moon'), 'The moon'],
+    ['a list encoded twice', twice('["A"]'), '["A"]'],
+    ['a text in a member', '{"id":"{}"}', { id: '{}' }],
+  ])('%s', (_name, sent, expected) => {
+    expect(argued(sent)).toEqual(expected);
+  });
+
+  test.each<[string, string, JsonObject, unknown]>([
+    ['null', 'null', { type: 'null' }, null],
+    ['null in its place', '{"value":null}', { type: ['object', 'null'] }, null],
+    ['a text that is JSON', twice('{"id":"A"}'), { type: 'string' }, '{"id":"A"}'],
+    ['one in its place', `{"value":${twice('{}')}}`, { enum: ['{}'] }, '{}'],
+  ])('of a tool that takes something else, %s is what it is', (_name, sent, schema, expected) => {
+    expect(argued(sent, schema)).toEqual(expected);
+  });
+
+  test('of a tool that nobody offers, they are what they are', () => {
+    const sent = [twice('{}'), 'null'];
+    const calls = sent.map((each) => ({ name: 'made_up', arguments: each }));
+    expect(read({ calls }).calls.map((call) => call.arguments)).toEqual(['{}', null]);
+  });
+
+  test.each([
+    ['a number', '{"pay":9007199254740993}', '/pay is a number that cannot be kept exactly'],
+    ['a name twice', '{"pay":{"a":1,"a":2}}', '/pay/a is a name that its object has twice'],
+    ['__proto__', '{"__proto__":1}', '/__proto__ is a name that is not accepted'],
+    ['depth', `{"a":${'['.repeat(128)}${']'.repeat(128)}}`, 'is nested deeper than 128 levels'],
+  ])('[I103] %s: what is encoded twice is refused with its place', (_name, text, words) => {
+    for (const name of [NAME, DECISION_TOOL])
+      expect(read({ calls: [{ name, arguments: twice(text) }] })).toMatchObject({
+        kind: 'unusable',
+        calls: [],
+        unusable: expect.stringContaining(words) as unknown,
+      });
+  });
+
+  test.each([
+    [twice(DECISION), { kind: 'final', final: '{"decision":1,"confidence":0.5}' }],
+    ['null', { kind: 'final', final: '{}' }],
+  ])('the decision by its tool: %s', (sent, expected) => {
+    expect(read({ calls: [{ ...decides, arguments: sent }] })).toMatchObject(expected);
+  });
+});
+
+describe('a decision in text', () => {
+  test.each<[string, string[], { final: string; shown: string }]>([
+    [
+      'behind prose on its line',
+      ['So: {"deci', 'sion": 2}'],
+      { final: OTHER, shown: `So: ${OTHER}` },
+    ],
+    [
+      'between prose on its line',
+      [`So ${OTHER} it is.`],
+      { final: OTHER, shown: `So ${OTHER} it is.` },
+    ],
+    [
+      'behind a thought on its line',
+      [`<think>${DECISION}</think>So: ${OTHER}`],
+      { final: OTHER, shown: `${DECISION}So: ${OTHER}` },
+    ],
+    ['encoded twice', [JSON.stringify(OTHER)], { final: OTHER, shown: JSON.stringify(OTHER) }],
+    [
+      'behind JSON that is quoted',
+      [`Read:\n{"id":"A"}\nSo:\n${OTHER}`],
+      { final: `{"id":"A"}\nSo:\n${OTHER}`, shown: 'Read:\n' },
+    ],
+    [
+      'before prose',
+      [`Hm.\n${OTHER}\nI hope {that} is right.`],
+      { final: `${OTHER}\nI hope {that} is right.`, shown: 'Hm.\n' },
+    ],
+    ['shown, and again', [`So: ${OTHER}\n${OTHER}`], { final: OTHER, shown: `So: ${OTHER}\n` }],
+    ['none', [`{"id":"A"}`], { final: '{"id":"A"}', shown: '' }],
+    [
+      'none but within another object',
+      [`The plan: {"plan":\n${OTHER}}`],
+      { final: `The plan: {"plan":\n${OTHER}}`, shown: 'The plan: {"plan":\n' },
+    ],
+  ])('%s', (_name, pieces, expected) => {
+    expect(readContent(...pieces)).toEqual({ kind: 'final', calls: [], ...expected });
+  });
+
+  test.each([
+    ['two of them', `So: ${OTHER}\n${DECISION}`],
+    [
+      'an example in a fenced block before it',
+      `Like\n\`\`\`json\n${OTHER}\n\`\`\`\nSo:\n${DECISION}`,
+    ],
+  ])('%s: nothing is guessed', (_name, content) => {
+    const result = readContent(content);
+    expect(result).toMatchObject({ kind: 'unusable', calls: [] });
+    expect(result.unusable).toBe('There were two final outputs at once. No tool was called.');
+    expect(`${result.shown}${result.final}`).toBe(content);
+  });
+
+  test('the one that the tool was given too is one decision', () => {
+    const final = '{"decision":1,"confidence":0.5}';
+    const expected = { kind: 'final', calls: [], final };
+    expect(read({ calls: [decides], text: DECISION })).toEqual(expected);
+    expect(read({ calls: [decides], said: `So: ${final}` })).toEqual(expected);
+  });
+});
+
+describe('a call that is written as text', () => {
+  const call = `{"name":"${NAME}","arguments":{"id":"A"}}`;
+  test.each([
+    ['of tags', `<tool_call>${call}</tool_call>`],
+    ['of tags, on lines', `I read.\n<tool_call>\n${call}\n</tool_call>`],
+    ['of a function', `<function=${NAME}>{"id":"A"}</function>`],
+    [
+      'of the decision',
+      `<tool_call>{"name":"${DECISION_TOOL}","arguments":${DECISION}}</tool_call>`,
+    ],
+    ['whose arguments look like a decision', `<function=${NAME}>${DECISION}</function>`],
+    ['of a list', `[TOOL_CALLS][${call}]`],
+    ['beside a decision', `<tool_call>${call}</tool_call>\n${DECISION}`],
+  ])('%s is not performed, and the model is told', (_name, content) => {
+    const result = readContent(content);
+    expect(result).toMatchObject({ kind: 'unusable', calls: [] });
+    expect(result.unusable).toBe('A call of a tool was written as text. No tool was called.');
+    expect(`${result.shown}${result.final}`).toBe(content);
+  });
+
+  test('beside calls it is text', () => {
+    const result = read({ calls: [reads], said: `<tool_call>${call}</tool_call>` });
+    expect(result).toMatchObject({ kind: 'calls', calls: [{ arguments: { id: 'A' } }] });
+  });
+
+  test('a decision may speak of one', () => {
+    const text = '{"decision":"It wrote <tool_call>."}';
+    expect(read({ text })).toEqual({ kind: 'final', calls: [], final: text });
   });
 });
 

@@ -131,6 +131,17 @@ describe('what comes back', () => {
     expect([response.kind, response.final, pieces]).toEqual(['final', '{"decision":1}', ['Hm.\n']]);
   });
 
+  test('a decision in a line that was shown counts, also beside a call', async () => {
+    const line = textBlock(0, ['So: {"decis', 'ion":1}']);
+    const alone = await endpoint(streaming(begin(), line, end('end_turn')));
+    expect((await infer(alone)).response).toMatchObject({
+      ...{ kind: 'final', final: '{"decision":1}', reasoning: 'So: {"decision":1}' },
+    });
+    const call = toolBlock(1, ORDERS_NAME, '{}');
+    const beside = await endpoint(streaming(begin(), line, call, end('tool_use')));
+    expect((await infer(beside)).response).toMatchObject({ kind: 'unusable', calls: [] });
+  });
+
   test.each([
     ['two decisions', decision(0) + decision(1), /two final outputs/],
     ['a decision beside a call', decision(0) + toolBlock(1, ORDERS_NAME, '{}'), /beside calls/],

@@ -46,6 +46,18 @@ test.each([
   expect(response.unusable).toMatch(why);
 });
 
+test('a decision in a line that was shown counts, also beside a call', async () => {
+  const line = chunk({ content: 'So: {"decis' }) + chunk({ content: 'ion":1}' });
+  const reasoning = 'So: {"decision":1}';
+  expect(await infer(streaming(line, chunk({}, 'stop'), DONE))).toMatchObject({
+    ...{ kind: 'final', final: '{"decision":1}', reasoning },
+  });
+  await server?.stop();
+  expect(await infer(streaming(line, calls, chunk({}, 'tool_calls'), DONE))).toMatchObject({
+    ...{ kind: 'unusable', calls: [], reasoning },
+  });
+});
+
 test('200 with a page', async () => {
   const answer: ServerAnswer = (response) =>
     void response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Busy</p>');

@@ -481,8 +481,8 @@ const ROWS: readonly Row[] = [
     54,
     [
       'src/adapters/models/decision-tool.ts',
-      'if (decisions === 1 && calls.length > decisionCalls)',
-      'if (decisions > calls.length)',
+      'if (called.length + written.length > 0 && calls.length > called.length)',
+      'if (called.length + written.length > calls.length)',
     ],
     ['test/adapters/decision-tool.test.ts', 'unusable, nothing is called'],
   ],

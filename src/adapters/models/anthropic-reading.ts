@@ -158,7 +158,8 @@ export class AnthropicReading {
     }
     const text = this.#splitter.end();
     const refused = this.#stopReason === 'refusal';
-    const answer = readAnswer({ calls: this.#sent(), text, finished: true }, this.#request);
+    const { said } = this.#splitter;
+    const answer = readAnswer({ calls: this.#sent(), text, said, finished: true }, this.#request);
     const cut = this.#stopReason === 'max_tokens';
     return {
       reasoning: this.#reasoning,

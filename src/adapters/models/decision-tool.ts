@@ -1,12 +1,12 @@
 // The decision as the arguments of one final tool (architecture §5): what a model is told about it, and how an answer
 // is read, alike for every provider. Text before a call streams as reasoning wherever there are tools; the transcript
 // knows nothing of it, there the final output is text.
-import { isJsonObject, type JsonValue } from '../../rules/json.ts';
+import { decisionsIn, distinctDecisions, splitObjects } from '../../rules/decision-text.ts';
 import { faultText, readJson, type JsonFault, type ReadJson } from '../../rules/json-text.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 import { toolIdOf } from './tool-names.ts';
-import { unwrapped } from './tool-schema.ts';
+import { takesObject, unwrapped } from './tool-schema.ts';
 
 /** No tool id gives this name: in the names of tools `_o` is no escape (tool-names.ts). */
 export const DECISION_TOOL = 'final_output';
@@ -14,7 +14,9 @@ export const DECISION_TOOL_DESCRIPTION =
   'Takes your final output and ends the task. Called alone, once, after everything else.';
 
 const TOOL_RULE = `Here the final output is no text but the arguments of the tool ${DECISION_TOOL}: think aloud in plain text first, then call either tools or ${DECISION_TOOL}, that one alone and once.`;
-const FENCED = /^```[A-Za-z]*[ \t]*\n([\s\S]*?)\n?```\s*$/;
+/** As models write a call that their endpoint did not know as one. */
+const CALL_AS_TEXT =
+  /<tool_call>|<function=|\[TOOL_CALLS\]|<\|(?:tool_call|python_tag)|<｜tool▁call/;
 
 /** The conversation with the rule of the decision tool in its system text. */
 export function toldOfDecisionTool(items: readonly TranscriptItem[]): TranscriptItem[] {
@@ -51,12 +53,17 @@ export interface SentCall {
 export interface Answer {
   /** Functions by the names that the provider knows, arguments as sent, in the order of the calls. */
   readonly calls: readonly SentCall[];
-  /** Text that is no reasoning: the final output of a model that writes it. */
+  /** Text that was not shown as reasoning: the final output of a model that writes it. */
   readonly text: string;
+  /** All that was said outside of thoughts, the text included: a decision may stand in what was shown. */
+  readonly said: string;
   /** The provider said that the answer is finished. */
   readonly finished: boolean;
+  /** A sentence, where what was sent of the calls contradicts itself. */
+  readonly malformed?: string | undefined;
 }
 
+type Tools = ModelRequest['tools'];
 type ReadAnswer = Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'>;
 
 /**
@@ -65,14 +72,20 @@ type ReadAnswer = Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'>;
  */
 export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'>): ReadAnswer {
   const { calls, text } = answer;
-  if (calls.length === 0) return { kind: 'final', calls: [], final: text };
-  const decisions = calls.filter(({ name }) => name === DECISION_TOOL);
-  const sent = calls.map(argumentsOf);
-  const fault = faultOf(answer, decisions.length, sent);
+  const sent = calls.map((call) => argumentsOf(call, tools));
+  const values = sent.map((read) => (read.ok ? read.value : null));
+  const decided = values.filter((_, at) => calls[at]?.name === DECISION_TOOL);
+  const decisions = {
+    called: decided.map((value) => JSON.stringify(value)),
+    written: decisionsIn(answer.said),
+  };
+  const fault = faultOf(answer, sent, decisions);
   const offered = tools.map(({ toolId }) => toolId);
   if (fault !== undefined) return unusable(answer, fault, offered);
-  const values = sent.map((read) => (read.ok ? read.value : null));
-  if (decisions.length === 1) return { kind: 'final', calls: [], final: JSON.stringify(values[0]) };
+  const [written] = decisions.written;
+  if (calls.length === 0) return { kind: 'final', calls: [], final: finalIn(answer, written) };
+  const [called] = decisions.called;
+  if (called !== undefined) return { kind: 'final', calls: [], final: called };
   return {
     kind: 'calls',
     calls: calls.map(({ name }, at) => ({
@@ -83,21 +96,36 @@ export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'
   };
 }
 
+/** Final outputs of one answer, as JSON: arguments of the decision tool, and what the text holds. */
+interface Decisions {
+  readonly called: readonly string[];
+  readonly written: readonly string[];
+}
+
 function faultOf(
-  { calls, text, finished }: Answer,
-  decisionCalls: number,
+  { calls, said, finished, malformed }: Answer,
   sent: readonly ReadJson[],
+  { called, written }: Decisions,
 ): string | undefined {
-  if (!finished || sent.some((read) => !read.ok && !read.isJson))
+  if (malformed !== undefined) return malformed;
+  if ((calls.length > 0 && !finished) || sent.some((read) => !read.ok && !read.isJson))
     return 'A call of a tool was cut off: its arguments are no JSON.';
   if (calls.some(({ name }) => name.trim() === '')) return 'A call names no tool.';
   for (const [at, read] of sent.entries())
     if (!read.ok) return `${faultText(`The call of ${calls[at]?.name}`, read.fault)}.`;
-  const decisions = decisionCalls + (isDecision(text) ? 1 : 0);
-  if (decisions > 1) return 'There were two final outputs at once.';
-  if (decisions === 1 && calls.length > decisionCalls)
+  if (called.length > 1 || distinctDecisions([...called, ...written]).length > 1)
+    return 'There were two final outputs at once.';
+  if (called.length + written.length > 0 && calls.length > called.length)
     return 'There was a final output beside calls of tools: give the one or the other.';
+  if (calls.length === 0 && CALL_AS_TEXT.test(splitObjects(said).prose))
+    return 'A call of a tool was written as text.';
   return undefined;
+}
+
+/** The text, unless what was shown before it has the decision, or has the braces that the decision in the text is in. */
+function finalIn({ text, said }: Answer, decision: string | undefined): string {
+  if (holdsDecision(text) === (decision !== undefined)) return text;
+  return decision ?? said;
 }
 
 /** What was said stays in the conversation as text: the model has to see what it is asked to mend. */
@@ -107,24 +135,23 @@ function unusable({ calls, text }: Answer, fault: string, offered: readonly stri
   return { kind: 'unusable', calls: [], final, unusable: `${fault} No tool was called.` };
 }
 
-/** Whether a text is a final output, fenced or not, and no JSON that somebody quotes while thinking. */
-export function isDecision(text: string): boolean {
-  const value = parsed(FENCED.exec(text.trim())?.[1] ?? text);
-  if (!isJsonObject(value)) return false;
-  return Object.hasOwn(value, 'decision') || value.type === 'clarification.request';
+/** Whether a text holds a final output, and no JSON alone that somebody quotes while thinking. */
+export function holdsDecision(text: string): boolean {
+  return decisionsIn(text).length > 0;
 }
 
-/** No arguments at all are those of a function without parameters. */
-function argumentsOf({ arguments: sent, fault }: SentCall): ReadJson {
+/** No arguments at all, and null, are those of a function without parameters. */
+function argumentsOf({ name, arguments: sent, fault }: SentCall, tools: Tools): ReadJson {
   if (fault) return { ok: false, isJson: true, fault };
-  return readJson(sent.trim() === '' ? '{}' : sent, MODEL_VALUE_LEVELS);
+  const read = readJson(sent.trim() === '' ? '{}' : sent, MODEL_VALUE_LEVELS);
+  if (!read.ok || !(name === DECISION_TOOL || takesObject(name, tools))) return read;
+  if (read.value === null) return { ok: true, value: {} };
+  return (typeof read.value === 'string' && encodedObject(read.value)) || read;
 }
 
-/** To look at, not to keep. */
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
+/** An object that was encoded twice; one that is refused too, but no other text. */
+function encodedObject(text: string): ReadJson | undefined {
+  if (!text.trimStart().startsWith('{')) return undefined;
+  const read = readJson(text, MODEL_VALUE_LEVELS);
+  return read.ok || read.isJson ? read : undefined;
 }

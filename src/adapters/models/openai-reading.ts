@@ -4,7 +4,7 @@ import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { HostError } from '../../rules/errors.ts';
 import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { isDecision, readAnswer } from './decision-tool.ts';
+import { holdsDecision, readAnswer } from './decision-tool.ts';
 import { MODEL_ANSWER_CALLS } from './limits.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
@@ -116,7 +116,7 @@ export class Reading {
   /** JSON that a model quotes before it calls a tool is thought aloud. */
   #finalText(): string {
     const text = this.#splitter.end();
-    if (text === '' || this.#calls.length === 0 || isDecision(text)) return text;
+    if (text === '' || this.#calls.length === 0 || holdsDecision(text)) return text;
     this.#say(text);
     return '';
   }
@@ -128,7 +128,9 @@ export class Reading {
     if (refused) return { kind: 'refusal', calls: [], final: text };
     if (this.#finishReason === 'length') return { kind: 'truncated', calls: [], final: text };
     const calls = this.#calls.toSorted((a, b) => a.index - b.index);
-    return readAnswer({ calls, text, finished: this.#finishReason !== undefined }, this.#request);
+    const { said } = this.#splitter;
+    const finished = this.#finishReason !== undefined;
+    return readAnswer({ calls, text, said, finished }, this.#request);
   }
 }
 

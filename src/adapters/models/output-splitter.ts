@@ -16,6 +16,7 @@ export class OutputSplitter {
   #thinking = false;
   #atLineStart = true;
   #finalText: string | undefined;
+  #prose = '';
 
   readonly #onReasoning: (piece: string) => void;
 
@@ -28,14 +29,19 @@ export class OutputSplitter {
     while (this.#step());
   }
 
+  /** All that was said outside of thoughts, the final output included. */
+  get said(): string {
+    return this.#prose + (this.#finalText ?? '');
+  }
+
   /** The final output. What was neither shown nor final is shown now. */
   end(): string {
     const rest = this.#pending;
+    if (!this.#thinking && /^\s*`+$/.test(rest)) this.#finalText ??= '';
+    if (this.#finalText === undefined) this.#show(rest.length);
+    else this.#finalText += rest;
     this.#pending = '';
-    if (this.#finalText !== undefined) return this.#finalText + rest;
-    if (rest !== '' && !this.#thinking && /^\s*`+$/.test(rest)) return rest;
-    if (rest !== '') this.#onReasoning(rest);
-    return '';
+    return this.#finalText ?? '';
   }
 
   /** One decision over `pending`; false when more text is needed. */
@@ -92,7 +98,9 @@ export class OutputSplitter {
 
   #show(end: number): void {
     if (end === 0) return;
-    this.#onReasoning(this.#pending.slice(0, end));
+    const shown = this.#pending.slice(0, end);
+    if (!this.#thinking) this.#prose += shown;
+    this.#onReasoning(shown);
     this.#pending = this.#pending.slice(end);
   }
 }

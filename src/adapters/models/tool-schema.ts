@@ -37,8 +37,21 @@ export function objectArguments(
 
 /** Arguments as the tool's own schema knows them. A model may forget the wrapping, and have a `value` of its own. */
 export function unwrapped(sent: JsonValue, name: string, tools: ModelRequest['tools']): JsonValue {
-  const tool = tools.find(({ toolId }) => functionNameOf(toolId) === name);
+  const tool = toolNamed(name, tools);
   if (!tool || !isWrapped(tool.inputSchema)) return sent;
   const [member, ...others] = isJsonObject(sent) ? Object.entries(sent) : [];
   return member?.[0] === WRAPPED_MEMBER && others.length === 0 ? member[1] : sent;
+}
+
+/** Whether the tool that a model calls by this name takes an object and nothing else. */
+export function takesObject(name: string, tools: ModelRequest['tools']): boolean {
+  const tool = toolNamed(name, tools);
+  return tool !== undefined && !isWrapped(tool.inputSchema);
+}
+
+function toolNamed(
+  name: string,
+  tools: ModelRequest['tools'],
+): ModelRequest['tools'][number] | undefined {
+  return tools.find(({ toolId }) => functionNameOf(toolId) === name);
 }
