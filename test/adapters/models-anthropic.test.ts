@@ -35,14 +35,14 @@ import {
 import { paced } from '../support/machine.ts';
 
 describe('what comes back', () => {
-  test('calls in the order of their indexes, whole and in pieces; ids and pings mean nothing', async () => {
+  test('calls in the order of their indexes, whole and in pieces; pings mean nothing', async () => {
     const config = await endpoint(
       streaming(
         begin({ input_tokens: 5, cache_creation_input_tokens: 4, cache_read_input_tokens: 2 }),
         textBlock(0, ['I read ', 'the order.']),
-        blockStart(2, { type: 'tool_use', id: 'same', name: 'unknown_tool', input: { a: 1 } }),
+        blockStart(2, { type: 'tool_use', id: 'b', name: 'unknown_tool', input: { a: 1 } }),
         PING,
-        blockStart(1, { type: 'tool_use', id: 'same', name: ORDERS_NAME, input: {} }),
+        blockStart(1, { type: 'tool_use', id: 'a', name: ORDERS_NAME, input: {} }),
         blockDelta(1, { type: 'input_json_delta', partial_json: '' }),
         blockDelta(1, { type: 'input_json_delta', partial_json: '{"id"' }),
         blockStop(2),
@@ -121,6 +121,50 @@ describe('what comes back', () => {
     expect((await infer(config)).response.calls).toEqual([
       { toolId: 'demo:orders.get', arguments: {} },
     ]);
+  });
+
+  const use = (id: string, input: unknown = {}, name = ORDERS_NAME) => ({
+    ...{ type: 'tool_use', id, name, input },
+  });
+  const argued = (index: number, ...pieces: string[]) =>
+    pieces
+      .map((partial_json) => blockDelta(index, { type: 'input_json_delta', partial_json }))
+      .join('');
+  const whole = blockStart(0, use('a')) + argued(0, '{"id"', ':"A"}') + blockStop(0);
+  const A = { toolId: 'demo:orders.get', arguments: { id: 'A' } };
+
+  // [I121]
+  test.each<[string, string, unknown[]]>([
+    ['A31: said again', whole + whole.replaceAll('"index":0', '"index":1'), [A]],
+    ['A31: said again, whole at the start', whole + blockStart(1, use('a', { id: 'A' })), [A]],
+    ['A31: another id is another call', whole + blockStart(1, use('b', { id: 'A' })), [A, A]],
+    ['A32: begun twice', blockStart(0, use('a')) + whole, [A]],
+    ['A32: begun twice, the second time in the end', whole + blockStart(0, use('a')), [A]],
+    ['A32: all of it at its own index', whole + whole, [A]],
+    ['A34: whole at the start and in pieces', blockStart(0, use('a', { id: 'A' })) + whole, [A]],
+    ['without an id', blockStart(0, use('', { id: 'A' })) + argued(0, '{ "id": "A" }'), [A]],
+  ])('a call that is framed in another way is the same call, %s', async (_name, blocks, calls) => {
+    const config = await endpoint(streaming(begin(), blocks, end('tool_use')));
+    expect((await infer(config)).response).toMatchObject({ kind: 'calls', calls });
+  });
+
+  // [I121]
+  test.each<[string, string, string]>([
+    ['A31: other input', blockStart(1, use('a', { id: 'B' })), 'two different arguments'],
+    ['A31: another name', blockStart(1, use('a', { id: 'A' }, 'b')), 'two names'],
+    ['A32: other input', blockStart(0, use('a', { id: 'B' })), 'two different arguments'],
+    ['A34: other input in pieces', argued(0, '{"id":"B"}'), 'two different arguments'],
+  ])('a call that can be read in two ways is not performed, %s', async (_name, more, why) => {
+    const config = await endpoint(streaming(begin(), whole, more, end('tool_use')));
+    const { response } = await infer(config);
+    expect(response).toMatchObject({ kind: 'unusable', calls: [] });
+    expect(response.unusable).toContain(why);
+  });
+
+  test('A32: a text that begins twice is one', async () => {
+    const twice = blockStart(0, { type: 'text', text: '' }) + textBlock(0, ['I read.']);
+    const config = await endpoint(streaming(begin(), twice, decision(1), end('tool_use')));
+    expect((await infer(config)).response).toMatchObject({ reasoning: 'I read.', kind: 'final' });
   });
 
   test('a decision that is written out is the final output, what stands before it the reasoning', async () => {

@@ -3,6 +3,7 @@ import type { Row } from './mutants.ts';
 
 const TEXT = 'src/rules/json-text.ts';
 const DECISIONS = 'src/adapters/models/decision-tool.ts';
+const CALLS = 'src/adapters/models/call-assembly.ts';
 const OF_TEXT = 'test/rules/json-text.test.ts';
 
 export const OF_JSON: readonly Row[] = [
@@ -57,12 +58,12 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    ['src/adapters/models/openai-reading.ts', 'known.fault ??= uncertainIn(sent);', ';'],
+    [CALLS, 'this.fault ??= uncertainIn(args);', ';'],
     ['test/adapters/models-openai-unclear.test.ts', 'arguments as an object'],
   ],
   [
     103,
-    ['src/adapters/models/anthropic-reading.ts', 'uncertainIn(input)', 'undefined'],
+    [CALLS, 'uncertainIn(args)', 'undefined'],
     ['test/adapters/models-anthropic.test.ts', 'a whole input at the start'],
   ],
   [

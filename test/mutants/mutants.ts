@@ -5,6 +5,7 @@ import { OF_EFFECTS } from './mutants-of-effects.ts';
 import { OF_APPENDS } from './mutants-of-appends.ts';
 import { OF_BUILDS } from './mutants-of-builds.ts';
 import { OF_DOORS } from './mutants-of-doors.ts';
+import { OF_ENDPOINTS } from './mutants-of-endpoints.ts';
 import { OF_ERASURE } from './mutants-of-erasure.ts';
 import { OF_COHORTS } from './mutants-of-cohorts.ts';
 import { OF_EXCESS_TOLD } from './mutants-of-excess.ts';
@@ -580,6 +581,7 @@ const ROWS: readonly Row[] = [
   ...OF_SHOWN_TEXT,
   ...OF_OUTAGES_AND_DOUBTS,
   ...OF_LOST_TEXT,
+  ...OF_ENDPOINTS,
 ];
 
 export const MUTANTS: readonly Mutant[] = ROWS.map(

@@ -4,28 +4,24 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { HostError } from '../../rules/errors.ts';
 import { isJsonObject } from '../../rules/json.ts';
-import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { readAnswer, type SentCall } from './decision-tool.ts';
-import { MODEL_ANSWER_CALLS } from './limits.ts';
+import { CallAssembly } from './call-assembly.ts';
+import { DECISION_TOOL, readAnswer } from './decision-tool.ts';
 import { countOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import { lostConnection } from './provider-faults.ts';
+import { functionNameOf } from './tool-names.ts';
 
-interface ToolUse {
-  readonly name: string;
-  arguments: string;
-  fault?: JsonFault | undefined;
-}
+type StartedBlock = Anthropic.RawContentBlockStartEvent['content_block'];
 
 export class AnthropicReading {
   readonly #request: ModelRequest;
   readonly #onReasoning: (piece: string) => void;
   readonly #splitter = new OutputSplitter((piece) => this.#say(piece));
   readonly #meter = new OutputMeter();
-  /** Kinds of all blocks that began, by their index. */
-  readonly #blocks = new Map<number, string>();
-  readonly #calls = new Map<number, ToolUse>();
+  /** All blocks that began, by their index. */
+  readonly #blocks = new Map<number, { readonly kind: string; readonly text: string }>();
+  readonly #calls: CallAssembly;
   readonly #usage: Partial<Record<keyof Anthropic.MessageDeltaUsage, number>> = {};
   #reasoning = '';
   /** Thoughts and text are blocks of their own: what follows a block begins on a new line. */
@@ -42,6 +38,8 @@ export class AnthropicReading {
     this.#request = request;
     this.#model = request.model;
     this.#onReasoning = onReasoning;
+    const names = request.tools.map(({ toolId }) => functionNameOf(toolId));
+    this.#calls = new CallAssembly([...names, DECISION_TOOL], this.#meter);
   }
 
   /** Throws HostError model_output_too_large, and model_unavailable for a stream that contradicts itself. */
@@ -69,28 +67,28 @@ export class AnthropicReading {
     }
   }
 
-  #begin(index: number, block: Anthropic.RawContentBlockStartEvent['content_block']): void {
-    if (this.#blocks.has(index)) throw lostConnection();
-    this.#blocks.set(index, block.type);
+  #begin(index: number, block: StartedBlock): void {
+    const isAgain = this.#isAgain(index, block);
+    // A call says by its id whether it is another one.
+    if (block.type === 'tool_use') this.#call(index, block);
+    if (isAgain) return;
     this.#newBlock = true;
-    switch (block.type) {
-      case 'tool_use':
-        if (this.#calls.size >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
-        this.#calls.set(index, { name: this.#meter.take(block.name), arguments: '' });
-        this.#takeInput(index, block.input);
-        break;
-      case 'text':
-        this.#text(block.text);
-        break;
-      case 'thinking':
-        this.#think(block.thinking);
-        break;
-      default:
-    }
+    if (block.type === 'text') this.#text(block.text);
+    if (block.type === 'thinking') this.#think(block.thinking);
+  }
+
+  /** Whether the block had begun. If not, it is noted. Throws HostError model_unavailable where it was another one. */
+  #isAgain(index: number, block: StartedBlock): boolean {
+    const { type: kind } = block;
+    const text = kind === 'text' ? block.text : kind === 'thinking' ? block.thinking : '';
+    const begun = this.#blocks.get(index);
+    if (begun && (begun.kind !== kind || begun.text !== text)) throw lostConnection();
+    this.#blocks.set(index, { kind, text });
+    return begun !== undefined;
   }
 
   #grow(index: number, delta: Anthropic.RawContentBlockDelta): void {
-    const kind = this.#blocks.get(index);
+    const kind = this.#blocks.get(index)?.kind;
     if (kind === undefined) throw lostConnection();
     switch (delta.type) {
       case 'text_delta':
@@ -100,7 +98,7 @@ export class AnthropicReading {
         if (kind === 'thinking') this.#think(delta.thinking);
         break;
       case 'input_json_delta':
-        if (kind === 'tool_use') this.#argue(index, delta.partial_json);
+        if (kind === 'tool_use') this.#calls.take({ place: index, args: delta.partial_json });
         break;
       case 'signature_delta':
       case 'citations_delta':
@@ -108,17 +106,10 @@ export class AnthropicReading {
     }
   }
 
-  /** Compatible endpoints give the whole input at the start. */
-  #takeInput(index: number, input: unknown): void {
-    const call = this.#calls.get(index);
-    if (!call || !isJsonObject(input) || Object.keys(input).length === 0) return;
-    this.#argue(index, JSON.stringify(input));
-    call.fault = uncertainIn(input);
-  }
-
-  #argue(index: number, piece: string): void {
-    const call = this.#calls.get(index);
-    if (call) call.arguments += this.#meter.take(piece);
+  /** Compatible endpoints give the whole input at the start. Where it comes in pieces, it is empty there. */
+  #call(place: number, { id, name, input }: Anthropic.ToolUseBlock): void {
+    const isWhole = isJsonObject(input) && Object.keys(input).length > 0;
+    this.#calls.take({ place, id, name, args: isWhole ? input : undefined });
   }
 
   #text(text: string): void {
@@ -159,7 +150,8 @@ export class AnthropicReading {
     const text = this.#splitter.end();
     const refused = this.#stopReason === 'refusal';
     const { said } = this.#splitter;
-    const answer = readAnswer({ calls: this.#sent(), text, said, finished: true }, this.#request);
+    const sent = { ...this.#calls.end(), text, said, finished: true };
+    const answer = readAnswer(sent, this.#request);
     const cut = this.#stopReason === 'max_tokens';
     return {
       reasoning: this.#reasoning,
@@ -179,10 +171,6 @@ export class AnthropicReading {
     const { input_tokens: plain } = this.#usage;
     if (plain === undefined) return undefined;
     return CACHE_COUNTS.reduce((sum, name) => sum + (this.#usage[name] ?? 0), plain);
-  }
-
-  #sent(): SentCall[] {
-    return [...this.#calls.entries()].sort(([a], [b]) => a - b).map(([, call]) => call);
   }
 }
 

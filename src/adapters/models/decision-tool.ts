@@ -59,8 +59,8 @@ export interface Answer {
   readonly said: string;
   /** The provider said that the answer is finished. */
   readonly finished: boolean;
-  /** A sentence, where what was sent of the calls contradicts itself. */
-  readonly malformed?: string | undefined;
+  /** Why the calls cannot be read as one intention: a sentence for the model. */
+  readonly malformed?: string;
 }
 
 type Tools = ModelRequest['tools'];

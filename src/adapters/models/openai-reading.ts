@@ -1,36 +1,26 @@
 // What one streamed answer of an OpenAI-compatible endpoint adds up to. Endpoints differ, and lie: nothing is believed
-// of a chunk but what it has, and a call is what its pieces make, by their place and not by their ids.
+// of a chunk but what it has.
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { HostError } from '../../rules/errors.ts';
-import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
-import { holdsDecision, readAnswer } from './decision-tool.ts';
-import { MODEL_ANSWER_CALLS } from './limits.ts';
+import { CallAssembly } from './call-assembly.ts';
+import { DECISION_TOOL, holdsDecision, readAnswer } from './decision-tool.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import { lostConnection } from './provider-faults.ts';
+import { functionNameOf } from './tool-names.ts';
 
 type Options = Parameters<Model['infer']>[1];
-type CallPiece = ChatCompletionChunk.Choice.Delta.ToolCall;
-
-interface Call {
-  readonly index: number;
-  name: string;
-  arguments: string;
-  fault?: JsonFault | undefined;
-  readonly brackets: Brackets;
-}
+type ToolCall = ChatCompletionChunk.Choice.Delta.ToolCall;
 
 export class Reading {
   readonly #splitter: OutputSplitter;
-  /** In the order in which they began. */
-  readonly #calls: Call[] = [];
   #reasoning = '';
   #refusal = '';
   #finishReason: string | undefined;
   #usage: Partial<Record<'prompt_tokens' | 'completion_tokens', unknown>> | undefined;
   #model: string;
   readonly #meter = new OutputMeter();
+  readonly #calls: CallAssembly;
 
   readonly #request: ModelRequest;
   readonly #onReasoning: (piece: string) => void;
@@ -40,6 +30,8 @@ export class Reading {
     this.#model = request.model;
     this.#splitter = new OutputSplitter((piece) => this.#say(piece));
     this.#onReasoning = options.onReasoning;
+    const names = request.tools.map(({ toolId }) => functionNameOf(toolId));
+    this.#calls = new CallAssembly([...names, DECISION_TOOL], this.#meter);
   }
 
   #say(piece: string): void {
@@ -64,41 +56,14 @@ export class Reading {
     if (typeof thought === 'string' && thought !== '') this.#say(this.#meter.take(thought));
     if (typeof delta.refusal === 'string') this.#refusal += this.#meter.take(delta.refusal);
     if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
-    for (const piece of delta.tool_calls ?? []) this.#takeCall(piece);
-  }
-
-  #takeCall(piece: CallPiece): void {
-    const name = this.#meter.take(textOf(piece.function?.name));
-    const sent: unknown = piece.function?.arguments;
-    const args = this.#meter.take(textOf(sent));
-    const known = this.#callOf(piece, name);
-    if (typeof sent !== 'string') known.fault ??= uncertainIn(sent);
-    if (known.name !== name) known.name += name;
-    known.arguments += args;
-    known.brackets.take(args);
-  }
-
-  /**
-   * The call that a piece goes on with. A name behind whole arguments begins another one: some endpoints number all
-   * their calls alike, others say the name with each piece, and some give no number at all.
-   */
-  #callOf({ index }: CallPiece, name: string): Call {
-    const place = Number.isInteger(index) ? index : undefined;
-    const open = this.#calls.findLast((call) => place === undefined || call.index === place);
-    if (open && !(name !== '' && open.name !== '' && open.brackets.areClosed)) return open;
-    if (this.#calls.length >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
-    const begun: Call = {
-      ...{ index: place ?? this.#calls.length, name: '', arguments: '' },
-      brackets: new Brackets(),
-    };
-    this.#calls.push(begun);
-    return begun;
+    for (const { index: place, id, function: called } of piecesIn(delta.tool_calls))
+      this.#calls.take({ place, id, name: called?.name, args: called?.arguments });
   }
 
   /** Throws HostError model_unavailable for an answer that has no end. */
   response(): ModelResponse {
     const finish = this.#finishReason;
-    if (finish === undefined && this.#calls.length === 0) throw lostConnection();
+    if (finish === undefined && this.#calls.isEmpty) throw lostConnection();
     const text = this.#finalText();
     const refused = this.#refusal !== '' || finish === 'content_filter';
     return {
@@ -116,7 +81,7 @@ export class Reading {
   /** JSON that a model quotes before it calls a tool is thought aloud. */
   #finalText(): string {
     const text = this.#splitter.end();
-    if (text === '' || this.#calls.length === 0 || holdsDecision(text)) return text;
+    if (text === '' || this.#calls.isEmpty || holdsDecision(text)) return text;
     this.#say(text);
     return '';
   }
@@ -127,44 +92,13 @@ export class Reading {
   ): Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'> {
     if (refused) return { kind: 'refusal', calls: [], final: text };
     if (this.#finishReason === 'length') return { kind: 'truncated', calls: [], final: text };
-    const calls = this.#calls.toSorted((a, b) => a.index - b.index);
     const { said } = this.#splitter;
     const finished = this.#finishReason !== undefined;
-    return readAnswer({ calls, text, said, finished }, this.#request);
+    return readAnswer({ ...this.#calls.end(), text, said, finished }, this.#request);
   }
 }
 
-/** Arguments that come as a value and not as its text are taken as well. */
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
-}
-
-/** Whether an object or array that comes in pieces is whole: each piece is looked at once. */
-class Brackets {
-  #open = 0;
-  #began = false;
-  #inString = false;
-  #escaped = false;
-
-  get areClosed(): boolean {
-    return this.#began && this.#open === 0;
-  }
-
-  take(text: string): void {
-    for (const character of text) {
-      if (this.#inString) this.#takeOfString(character);
-      else if (character === '"') this.#inString = true;
-      else if (character === '{' || character === '[') {
-        this.#began = true;
-        this.#open++;
-      } else if (character === '}' || character === ']') this.#open--;
-    }
-  }
-
-  #takeOfString(character: string): void {
-    if (this.#escaped) this.#escaped = false;
-    else if (character === '\\') this.#escaped = true;
-    else if (character === '"') this.#inString = false;
-  }
+/** Some endpoints send one call and no list. */
+function piecesIn(value: unknown): ToolCall[] {
+  return [value].flat().filter((each) => typeof each === 'object' && each !== null) as ToolCall[];
 }

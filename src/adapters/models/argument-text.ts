@@ -1,0 +1,71 @@
+// The arguments of one call as their text comes in: in pieces, or several times. It is split into the JSON values that it
+// holds, and each sign is looked at once. Pure.
+import { canonicalJson } from '../../rules/json.ts';
+import { readJson } from '../../rules/json-text.ts';
+import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
+
+export class ArgumentText {
+  /** Of a value that has not ended. */
+  #rest = '';
+  #isBetween = true;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  /** What is no object, list or string ends only where the answer ends. */
+  #isBare = false;
+  #isBareInPieces = false;
+
+  get rest(): string {
+    return this.#rest;
+  }
+
+  /** `5` after `5` is 55, or 5 said again. */
+  get isNumberInPieces(): boolean {
+    return this.#isBareInPieces && /^[-\d]/.test(this.#rest);
+  }
+
+  /** The values that end in this piece. */
+  take(text: string): string[] {
+    if (this.#isBare && text.trim() !== '') this.#isBareInPieces = true;
+    const ended: string[] = [];
+    let from = 0;
+    for (let at = 0; at < text.length; at++) {
+      if (this.#isBetween && /\s/.test(text.charAt(at))) {
+        from = at + 1;
+        continue;
+      }
+      this.#isBetween = this.#ends(text.charAt(at));
+      if (!this.#isBetween) continue;
+      ended.push(this.#rest + text.slice(from, at + 1));
+      this.#rest = '';
+      from = at + 1;
+    }
+    this.#rest += text.slice(from);
+    return ended;
+  }
+
+  /** Whether a value ends with this sign. */
+  #ends(sign: string): boolean {
+    if (this.#isBare) return false;
+    if (this.#inString) {
+      if (this.#escaped) this.#escaped = false;
+      else if (sign === '\\') this.#escaped = true;
+      else if (sign === '"') this.#inString = false;
+      return !this.#inString && this.#depth === 0;
+    }
+    if (sign === '"') this.#inString = true;
+    else if (sign === '{' || sign === '[') this.#depth++;
+    else if (this.#depth === 0) this.#isBare = true;
+    else if (sign === '}' || sign === ']') this.#depth--;
+    return !this.#inString && !this.#isBare && this.#depth === 0;
+  }
+}
+
+/**
+ * Two texts with the same key say the same: white space and the order of members mean nothing. What cannot be read
+ * exactly (I103) is only like its own text. No arguments are those of a tool without parameters.
+ */
+export function argumentKey(text: string): string {
+  const read = readJson(text.trim() === '' ? '{}' : text, MODEL_VALUE_LEVELS);
+  return read.ok ? canonicalJson(read.value) : `unread ${text}`;
+}
