@@ -41,6 +41,8 @@ const TOOL_TEXT_BYTES = 128 * 1024;
 const TOO_LONG = 'The model took longer for one answer than permitted.';
 /** Longest refusal text in bytes. */
 const REFUSAL_BYTES = 2048;
+/** Most bytes of why an answer is unusable: it repeats names that the model gave. */
+const UNUSABLE_BYTES = 2048;
 
 export async function inferTurn(
   ports: ActivityPorts,
@@ -272,7 +274,10 @@ function readResponse(
       return {
         kind: 'invalid',
         violation: 'form',
-        message: response.unusable ?? 'The output cannot be read.',
+        message: boundText(
+          ports.redactor.text(response.unusable ?? 'The output cannot be read.'),
+          UNUSABLE_BYTES,
+        ),
       };
     case 'calls':
       return readCalls(ports, speaker, response);

@@ -47,7 +47,7 @@ export interface ModelResponse {
   /** Final output text (JSON expected), when kind is `final`; when it is `unusable`, what was said in its place. */
   readonly final: string;
   readonly refusal?: string;
-  /** When kind is `unusable`: why, for the model that is asked again; nothing that the model said. */
+  /** When kind is `unusable`: why, for the model that is asked again. It may repeat names that the model gave. */
   readonly unusable?: string;
   readonly usage: ModelUsage;
   /** As stamped by the provider. */

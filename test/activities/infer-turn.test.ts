@@ -6,7 +6,9 @@ import { createActivities } from '../../activities/create-activities.ts';
 import { HostError } from '../../src/rules/errors.ts';
 import { MODEL_OUTPUT_BYTES, REASONING_TOKEN_LIMIT } from '../../src/rules/limits.ts';
 import { estimateTokens } from '../../src/rules/tokens.ts';
+import { utf8Length } from '../../src/rules/json.ts';
 import type { LogRow } from '../../src/ports/log.ts';
+import type { Model } from '../../src/ports/models.ts';
 import type { Stores } from '../../src/ports/stores.ts';
 import type { AgentScriptTurn } from '../../schemas/types.generated.ts';
 import {
@@ -291,6 +293,30 @@ describe('what a turn comes to', () => {
     const { output } = await infer(rig);
     expect(output).toMatchObject({ kind: 'decision', decision: 1 });
     expect(output).not.toHaveProperty('confidence');
+  });
+
+  test('an answer that is unusable is told without secrets, and no longer than 2 KiB', async () => {
+    const secret = 'a-secret-of-the-run';
+    const rig = await createRig(stores, { secrets: [{ id: 'pay-key', value: secret }] });
+    let unusable = `One call came with two names, get and ${secret}. No tool was called.`;
+    const usage = { inputTokens: 1, outputTokens: 1 };
+    const model: Model = {
+      infer: async () => ({
+        ...{ kind: 'unusable', reasoning: '', calls: [], final: '', unusable },
+        ...{ usage, model: 'm' },
+      }),
+    };
+    const ports = { ...rig.ports, models: { ...rig.ports.models, get: () => model } };
+    const messageOf = async () => {
+      const { output } = await infer({ ...rig, activities: createActivities(ports) });
+      expect(output).toMatchObject({ kind: 'invalid', violation: 'form' });
+      return (output as { message: string }).message;
+    };
+    expect(await messageOf()).toBe(
+      'One call came with two names, get and [REDACTED:pay-key]. No tool was called.',
+    );
+    unusable = `The call of ${'字'.repeat(100_000)} cannot be accepted.`;
+    expect(utf8Length(await messageOf())).toBeLessThanOrEqual(2048);
   });
 
   test('output cut at its length limit is invalid', async () => {
