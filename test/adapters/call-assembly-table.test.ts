@@ -1,11 +1,9 @@
 // The states of a call that comes in pieces, each with each input; every cut and every repeat of an answer; the limits
 // (architecture §11, I121).
 import { describe, expect, test } from 'vitest';
-import {
-  CallAssembly,
-  type CallPiece,
-  type CallState,
-} from '../../src/adapters/models/call-assembly.ts';
+import { CallAssembly } from '../../src/adapters/models/call-assembly.ts';
+import type { CallState } from '../../src/adapters/models/call-in-pieces.ts';
+import type { CallPiece } from '../../src/adapters/models/call-piece.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 
 const OFFERED = ['get', 'put', 'get_order'];
@@ -26,6 +24,7 @@ describe('the table of states', () => {
   type Input = 'equal name' | 'other name' | 'a part' | 'equal whole' | 'other whole' | 'blank';
   const before: Record<CallState, CallPiece[]> = {
     named: [at(0, 'a', 'get', '')],
+    empty: [at(0, 'a', 'get', '{}')],
     arguing: [at(0, 'a', 'get', '{"a"')],
     whole: [at(0, 'a', 'get', A1)],
     again: [at(0, 'a', 'get', A1), at(0, 'a', 'get', '{"a"')],
@@ -48,6 +47,14 @@ describe('the table of states', () => {
       'equal whole': A1,
       'other whole': '{"b":2}',
       blank: '',
+    },
+    empty: {
+      'equal name': '{}',
+      'other name': 'malformed',
+      'a part': '{"a"',
+      'equal whole': A1,
+      'other whole': '{"b":2}',
+      blank: '{}',
     },
     arguing: {
       'equal name': '{"a"',
@@ -155,7 +162,7 @@ describe('limits', () => {
   test('1024 calls; more, also of the same, are refused', () => {
     expect(failure(times(1024, (i) => at(i, `${i}`, 'get', '{}')))).toBe('none');
     expect(failure(times(1025, (i) => at(i, `${i}`, 'get', '{}')))).toBe('model_output_too_large');
-    expect(failure(times(1025, () => at(0, '', 'get', '{}')))).toBe('model_output_too_large');
+    expect(failure(times(1025, () => at(0, '', 'get', A1)))).toBe('model_output_too_large');
   });
 
   test('what is said again is counted, and so are ids that are kept', () => {

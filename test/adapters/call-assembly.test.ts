@@ -1,7 +1,10 @@
 // Calls out of the pieces in which endpoints send them: what is performed does not depend on the framing (architecture
 // §11, I121). Rows are pieces as they come, and the calls that they are, or a part of the sentence for the model.
 import { describe, expect, test } from 'vitest';
-import { CallAssembly, type CallPiece } from '../../src/adapters/models/call-assembly.ts';
+import { CallAssembly } from '../../src/adapters/models/call-assembly.ts';
+import type { CallPiece } from '../../src/adapters/models/call-piece.ts';
+import { readJson } from '../../src/rules/json-text.ts';
+import { framedAnswer } from '../support/framed-calls.ts';
 
 const OFFERED = ['get', 'put', 'get_order', 'go', 'gogo'];
 const A1 = '{"a":1}';
@@ -25,6 +28,8 @@ const at = (place: number, id?: string, name?: string, args?: unknown): CallPiec
 });
 const bare = (id?: string, name?: string, args?: unknown): CallPiece => ({ id, name, args });
 const TWICE = 'came with two different arguments';
+const MISSED = 'it is not clear whose they are';
+const LONG = 'n'.repeat(70_000);
 const NAMES = 'One call came with two names';
 const UNCLEAR = 'it is not clear whether two were meant';
 const TWO = [`get ${A1}`, `get ${A1}`];
@@ -219,6 +224,82 @@ describe('[I121] the same answer, however it is framed, is the same calls', () =
       TWO.slice(1),
     ],
     ['a name after its id', [at(0, 'a', '', ''), at(0, 'a', 'get', A1)], TWO.slice(1)],
+    [
+      'the ids first, all at one index',
+      [at(0, 'a', '', ''), at(0, 'b', '', ''), at(0, 'a', 'get', A1), at(0, 'b', 'get', A1)],
+      TWO,
+    ],
+    [
+      'white space alone, within a string and after it',
+      [at(0, 'a', 'get', '{"a":"x'), at(0, '', '', ' '), at(0, '', '', 'y"}'), at(0, '', '', ' ')],
+      ['get {"a":"x y"}'],
+    ],
+    [
+      'white space alone, at another index',
+      [at(1, 'a', 'get', '{"a":"x'), at(0, '', '', ' '), at(0, '', '', 'y"}'), at(0, '', '', ' ')],
+      ['get {"a":"x y"}'],
+    ],
+    [
+      'Mistral: later pieces have the id "null"',
+      [
+        ...[at(0, 'a', 'get', ''), at(0, 'null', '', '{"a"'), at(0, 'null', '', ':1}')],
+        ...[at(1, 'b', 'put', ''), at(1, 'null', '', A1)],
+      ],
+      [`get ${A1}`, `put ${A1}`],
+    ],
+    [
+      'each call has an id that is none',
+      [at(0, 'null', 'get', A1), at(1, 'None', 'put', '{}'), at(2, ' ', 'get', A1)],
+      [`get ${A1}`, 'put {}', `get ${A1}`],
+    ],
+    [
+      'SGLang: an id at the first index alone',
+      [
+        ...[at(0, 'a', 'get', ''), at(0, '', '', A1)],
+        ...[at(1, '', 'get', ''), at(1, '', '', '{}'), at(2, '', 'get', '{"a":2}')],
+      ],
+      [`get ${A1}`, 'get {}', 'get {"a":2}'],
+    ],
+    [
+      'SGLang: the same, the first call said again at the second index',
+      [at(0, 'a', 'get', A1), at(1, 'a', 'get', A1), at(1, '', 'get', ''), at(1, '', '', '{}')],
+      [`get ${A1}`, 'get {}'],
+    ],
+    [
+      'LiteLLM: {} beside the name, then the arguments',
+      [
+        at(0, 'a', 'get', '{}'),
+        at(0, '', '', '{"a"'),
+        at(0, '', '', ':1}'),
+        at(1, 'b', 'put', '{}'),
+      ],
+      [`get ${A1}`, 'put {}'],
+    ],
+    [
+      'LiteLLM: the same without index, or with the id',
+      [bare('a', 'get', '{}'), bare('', '', A1), bare('b', 'put', {}), bare('b', '', A1)],
+      [`get ${A1}`, `put ${A1}`],
+    ],
+    [
+      'an index as text',
+      [
+        ...[
+          { place: '0', id: 'a', name: 'get' },
+          { place: '1', id: 'b', name: 'put' },
+        ],
+        ...[
+          { place: '0', args: A1 },
+          { place: '1', args: '{}' },
+        ],
+      ],
+      [`get ${A1}`, 'put {}'],
+    ],
+    [
+      'null as text, twice',
+      [at(0, 'a', 'get', 'null'), at(0, 'a', 'get', 'nu'), at(0, '', '', 'll')],
+      ['get null'],
+    ],
+    ['true as text, twice', [at(0, 'a', 'get', 'truetrue')], ['get true']],
     ['a name of no tool', [at(0, 'a', 'made_up', A1)], [`made_up ${A1}`]],
   ])('%s', (_name, pieces, expected) => {
     expect(callsOf(pieces)).toEqual(expected);
@@ -274,7 +355,7 @@ describe('[I121] or none, where it can be read in two ways', () => {
     [
       'the name again after the arguments, and none more',
       [at(0, '', 'get', A1), at(0, '', 'get', '')],
-      'the second time without arguments',
+      'once without arguments',
     ],
     ['the id dropped, at another index', [at(0, 'a', 'get', A1), at(1, '', 'get', A1)], UNCLEAR],
     ['the id given late', [at(0, '', 'get', A1), at(0, 'a', 'get', A1)], UNCLEAR],
@@ -294,8 +375,123 @@ describe('[I121] or none, where it can be read in two ways', () => {
       [at(0, 'a', 'get', '5'), at(0, 'a', 'get', '5')],
       'a number in several pieces',
     ],
+    [
+      'A13: {} after other arguments, under one id',
+      [at(0, 'a', 'get', A1), at(0, 'a', 'get', '{}')],
+      TWICE,
+    ],
+    [
+      'A13: other arguments after {}, with the name',
+      [at(0, 'a', 'get', '{}'), at(0, 'a', 'get', A1)],
+      TWICE,
+    ],
+    [
+      'A13: other arguments after {}, at another index',
+      [at(0, 'a', 'get', '{}'), at(1, 'a', '', A1)],
+      TWICE,
+    ],
+    [
+      'other arguments after {}, behind another call',
+      [at(0, 'a', 'get', '{}'), at(1, 'b', 'put', A1), at(0, '', '', A1)],
+      TWICE,
+    ],
+    [
+      'arguments after {}, where a later call has none',
+      [at(1, 'a', 'get', '{}'), at(2, 'b', 'put', ''), at(1, '', '', A1)],
+      TWICE,
+    ],
+    [
+      'LibreChat: indexes of the arguments are one too low',
+      [at(1, 'a', 'get', ''), at(0, '', '', A1), at(2, 'b', 'put', ''), at(1, '', '', A1)],
+      MISSED,
+    ],
+    [
+      'SGLang: indexes of the tools',
+      [at(1, 'a', 'put', ''), at(0, '', '', A1), at(0, 'b', 'get', ''), at(1, '', '', A1)],
+      MISSED,
+    ],
+    [
+      'SGLang: the same, in pieces, though the later one gets arguments',
+      [
+        ...[at(1, 'a', 'put', ''), at(0, '', '', A1), at(0, 'b', 'get', '')],
+        ...[at(1, '', '', '{"a"'), at(1, '', '', ':1}'), at(0, '', '', A1)],
+      ],
+      MISSED,
+    ],
+    [
+      'a call said again between the name and the arguments of another',
+      [at(0, 'a', 'get', A1), at(1, 'b', 'put', ''), at(1, 'a', 'get', A1), at(1, '', '', A1)],
+      MISSED,
+    ],
+    [
+      'the same without an index',
+      [bare('a', 'get', A1), bare('b', 'put', ''), bare('a', 'get', A1), bare('', '', A1)],
+      MISSED,
+    ],
+    [
+      'the first piece again, within a string',
+      [
+        at(0, 'a', 'get', '{'),
+        at(0, '', '', '"a":"}{'),
+        at(0, 'a', 'get', '{'),
+        at(0, '', '', '"}'),
+      ],
+      'a piece that was said again',
+    ],
+    [
+      'the first piece again at once',
+      [at(0, 'a', 'get', '{"a":"'), at(0, 'a', 'get', '{"a":"'), at(0, '', '', 'x"}')],
+      'a piece that was said again',
+    ],
+    [
+      'the same call at two indexes, of which one has an id',
+      [at(0, 'a', 'get', A1), at(1, '', 'get', '{}'), at(2, '', 'get', A1)],
+      UNCLEAR,
+    ],
+    [
+      'a piece of another call between the name and the arguments',
+      [at(0, 'a', 'get', ''), at(0, 'b', 'put', ''), at(0, 'a', 'get', ''), at(0, '', '', A1)],
+      MISSED,
+    ],
+    [
+      'the name again after another call without arguments',
+      [at(0, '', 'get', A1), at(0, '', 'put', ''), at(0, '', 'get', '{}')],
+      'after a call without them',
+    ],
+    [
+      'a name again without arguments, behind another call',
+      [at(0, '', 'get', A1), at(0, '', 'put', '{}'), at(0, '', 'get', '')],
+      'once without arguments',
+    ],
+    [
+      '{} again, which was nothing yet',
+      [at(0, '', 'get', '{}'), at(0, '', '', A1), at(0, '', 'get', '{}')],
+      'once without arguments',
+    ],
+    [
+      '{} twice, then the arguments, without an id',
+      [at(0, '', 'get', '{}'), at(0, '', 'get', '{}'), at(0, '', '', A1)],
+      TWICE,
+    ],
+    ['two names, too long', [at(0, 'a', LONG, ''), at(0, 'a', 'get', A1)], `${NAMES}.`],
+    ['a long name', [at(0, 'a', LONG, A1), at(0, 'a', LONG, '{}')], `A call ${TWICE}.`],
+    ['a long name, twice', [at(0, 'a', LONG, A1), at(1, '', LONG, A1)], 'A call came twice'],
   ])('%s', (_name, pieces, expected) => {
-    expect(assembled(pieces).malformed).toContain(expected);
+    const { malformed } = assembled(pieces);
+    expect(malformed).toContain(expected);
+    expect(malformed?.length).toBeLessThan(200);
+  });
+
+  test('a value nested deeper than a stack is told', () => {
+    let deep: unknown = 1;
+    for (let level = 0; level < 20_000; level++) deep = [deep];
+    const { calls } = assembled([at(0, 'a', 'get', deep), at(1, 'b', 'put', '{}')]);
+    expect(calls).toMatchObject([
+      { name: 'get', fault: { message: 'is nested deeper than 128 levels' } },
+      { name: 'put', fault: undefined },
+    ]);
+    const again = [at(0, 'a', 'get', ''), at(0, '', '', deep)];
+    expect(assembled(again).calls[0]?.fault).toBeDefined();
   });
 
   test.each<[string, CallPiece[]]>([
@@ -314,12 +510,51 @@ describe('[I121] or none, where it can be read in two ways', () => {
       [at(1, 'a', 'get', ''), at(2, 'b', 'get', ''), at(0, '', '', A1)],
     ],
     ['an id and no name', [at(0, 'a', '', A1)]],
+    ['a word of which something is missing', [at(0, 'a', 'get', 'nul'), at(0, 'a', 'get', 'null')]],
+    ['something after a word', [at(0, 'a', 'get', 'null'), at(0, '', '', 'x')]],
+    [
+      'white space at no index, where two are open',
+      [
+        at(1, 'a', 'get', '{"a":"x'),
+        at(2, 'b', 'put', ''),
+        at(0, '', '', ' '),
+        at(1, '', '', '"}'),
+      ],
+    ],
   ])('%s: left as a call that cannot be read', (_name, pieces) => {
     const { calls } = assembled(pieces);
     const unread = calls.filter(({ name, arguments: sent }) => name === '' || !isRead(sent));
     expect(unread.length).toBeGreaterThan(0);
   });
 });
+
+/** Rounds, each a seed: a failure names its own. */
+const ROUNDS = 600;
+
+test('[I121] by chance: the calls that are meant, or it is unusable', () => {
+  const counts = { again: 0, refused: 0 };
+  for (let seed = 1; seed <= ROUNDS; seed++) {
+    const { meant, pieces, isSaidAgain } = framedAnswer(seed);
+    const { calls, malformed } = assembled(pieces);
+    const isRefused = malformed !== undefined || calls.some(({ name }) => name === '');
+    const said = calls.map(({ name, arguments: sent }) => [name, valueIn(sent)]);
+    const expected = meant.map(({ name, args }) => [name, args]);
+    const isUnusable = isRefused || said.some(([, value]) => value === UNREAD);
+    const sent = `seed ${seed}: ${JSON.stringify(pieces)}`;
+    if (isSaidAgain) counts.again += 1;
+    if (isSaidAgain && isUnusable) counts.refused += 1;
+    else expect([said, malformed], sent).toEqual([expected, undefined]);
+  }
+  expect(counts.again).toBeGreaterThan(ROUNDS / 3);
+  expect(counts.refused).toBeLessThan(counts.again / 3);
+});
+
+const UNREAD = Symbol('no JSON');
+
+function valueIn(text: string): unknown {
+  const read = readJson(text === '' ? '{}' : text);
+  return read.ok ? read.value : UNREAD;
+}
 
 function isRead(text: string): boolean {
   if (text === '') return true;

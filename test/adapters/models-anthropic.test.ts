@@ -142,6 +142,13 @@ describe('what comes back', () => {
     ['A32: begun twice, the second time in the end', whole + blockStart(0, use('a')), [A]],
     ['A32: all of it at its own index', whole + whole, [A]],
     ['A34: whole at the start and in pieces', blockStart(0, use('a', { id: 'A' })) + whole, [A]],
+    [
+      'in single characters, white space in a string',
+      blockStart(0, use('a')) + argued(0, ...'{"id":"x y"}'),
+      [{ toolId: 'demo:orders.get', arguments: { id: 'x y' } }],
+    ],
+    ['the input as text at the start', blockStart(0, use('a', '{"id":"A"}')), [A]],
+    ['an empty list as input', blockStart(0, use('a', [])) + argued(0, '{"id":"A"}'), [A]],
     ['without an id', blockStart(0, use('', { id: 'A' })) + argued(0, '{ "id": "A" }'), [A]],
   ])('a call that is framed in another way is the same call, %s', async (_name, blocks, calls) => {
     const config = await endpoint(streaming(begin(), blocks, end('tool_use')));
@@ -167,6 +174,8 @@ describe('what comes back', () => {
     expect((await infer(config)).response).toMatchObject({ reasoning: 'I read.', kind: 'final' });
   });
 
+  const TOOL_USE = { type: 'tool_use', id: 't', name: ORDERS_NAME };
+
   test('a decision that is written out is the final output, what stands before it the reasoning', async () => {
     const config = await endpoint(
       streaming(begin(), textBlock(0, ['Hm.\n', '{"decision"', ':1}']), end('end_turn')),
@@ -189,6 +198,7 @@ describe('what comes back', () => {
   test.each([
     ['two decisions', decision(0) + decision(1), /two final outputs/],
     ['a decision beside a call', decision(0) + toolBlock(1, ORDERS_NAME, '{}'), /beside calls/],
+    ['an input that is no object', blockStart(0, { ...TOOL_USE, input: 'x' }), /no JSON/],
     ['half a call', toolBlock(0, ORDERS_NAME, '{"id": "A'), /no JSON/],
     ['a call with no JSON', toolBlock(0, ORDERS_NAME, 'the moon'), /no JSON/],
   ])('%s: unusable, and nothing is called', async (_name, blocks, why) => {

@@ -87,6 +87,19 @@ describe('a call that is framed in another way is the same call', () => {
       payTwice.slice(1),
     ],
     [
+      'A6: in single characters, white space in a string',
+      piece(a, PAY, '') + [...'{"n":"x y"}'].map((sign) => piece({ index: 0 }, '', sign)).join(''),
+      ['demo:pay {"n":"x y"}'],
+    ],
+    [
+      'A9: the id "null" with the arguments (Mistral)',
+      piece(a, PAY, '') +
+        piece({ index: 0, id: 'null' }, '', '{"n":1}') +
+        piece({ index: 1, id: 'b' }, READ, '') +
+        piece({ index: 1, id: 'null' }, '', '{"n":1}'),
+      ['demo:pay {"n":1}', 'demo:orders.get {"n":1}'],
+    ],
+    [
       'A35: no list',
       chunk({ tool_calls: { ...a, function: { name: PAY, arguments: '{"n":1}' } } }),
       payTwice.slice(1),
@@ -132,6 +145,12 @@ describe('a call that can be read in two ways is not performed', () => {
       'A13: one id, two arguments, as text and as a value',
       pay + piece(a, PAY, { n: 2 }),
       'two different arguments',
+    ],
+    [
+      'arguments nested deeper than a stack, as a value',
+      // No server can write them but as text.
+      pay + piece(b, PAY, 'DEEP').replace('"DEEP"', '['.repeat(20_000) + ']'.repeat(20_000)),
+      'is nested deeper than 128 levels',
     ],
     [
       'A15: other arguments without id and name',

@@ -3,7 +3,6 @@ import type { Row } from './mutants.ts';
 
 const TEXT = 'src/rules/json-text.ts';
 const DECISIONS = 'src/adapters/models/decision-tool.ts';
-const CALLS = 'src/adapters/models/call-assembly.ts';
 const OF_TEXT = 'test/rules/json-text.test.ts';
 
 export const OF_JSON: readonly Row[] = [
@@ -58,12 +57,12 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    [CALLS, 'this.fault ??= uncertainIn(args);', ';'],
+    ['src/adapters/models/call-in-pieces.ts', 'this.fault ??= piece.fault;', ';'],
     ['test/adapters/models-openai-unclear.test.ts', 'arguments as an object'],
   ],
   [
     103,
-    [CALLS, 'uncertainIn(args)', 'undefined'],
+    ['src/adapters/models/call-piece.ts', 'uncertainIn(value)', 'undefined'],
     ['test/adapters/models-anthropic.test.ts', 'a whole input at the start'],
   ],
   [

@@ -3,7 +3,6 @@
 // code are passed over: the API says that it may add some.
 import type Anthropic from '@anthropic-ai/sdk';
 import { HostError } from '../../rules/errors.ts';
-import { isJsonObject } from '../../rules/json.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { CallAssembly } from './call-assembly.ts';
 import { DECISION_TOOL, readAnswer } from './decision-tool.ts';
@@ -106,10 +105,10 @@ export class AnthropicReading {
     }
   }
 
-  /** Compatible endpoints give the whole input at the start. Where it comes in pieces, it is empty there. */
+  /** Compatible endpoints give the whole input at the start, some of them as text. Where it comes in pieces, it is empty there. */
   #call(place: number, { id, name, input }: Anthropic.ToolUseBlock): void {
-    const isWhole = isJsonObject(input) && Object.keys(input).length > 0;
-    this.#calls.take({ place, id, name, args: isWhole ? input : undefined });
+    const isEmpty = typeof input === 'object' && Object.keys(input ?? {}).length === 0;
+    this.#calls.take({ place, id, name, args: isEmpty ? undefined : input });
   }
 
   #text(text: string): void {

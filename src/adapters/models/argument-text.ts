@@ -4,6 +4,8 @@ import { canonicalJson } from '../../rules/json.ts';
 import { readJson } from '../../rules/json-text.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 
+const WORDS: Readonly<Record<string, string>> = { n: 'ull', t: 'rue', f: 'alse' };
+
 export class ArgumentText {
   /** Of a value that has not ended. */
   #rest = '';
@@ -11,7 +13,9 @@ export class ArgumentText {
   #depth = 0;
   #inString = false;
   #escaped = false;
-  /** What is no object, list or string ends only where the answer ends. */
+  /** What is still to come of `null`, `true` or `false`. */
+  #ofWord = '';
+  /** A number, or what is no JSON, ends only where the answer ends. */
   #isBare = false;
   #isBareInPieces = false;
 
@@ -47,6 +51,11 @@ export class ArgumentText {
   /** Whether a value ends with this sign. */
   #ends(sign: string): boolean {
     if (this.#isBare) return false;
+    if (this.#ofWord !== '') {
+      this.#isBare = !this.#ofWord.startsWith(sign);
+      this.#ofWord = this.#ofWord.slice(1);
+      return this.#ofWord === '' && !this.#isBare;
+    }
     if (this.#inString) {
       if (this.#escaped) this.#escaped = false;
       else if (sign === '\\') this.#escaped = true;
@@ -55,17 +64,23 @@ export class ArgumentText {
     }
     if (sign === '"') this.#inString = true;
     else if (sign === '{' || sign === '[') this.#depth++;
-    else if (this.#depth === 0) this.#isBare = true;
-    else if (sign === '}' || sign === ']') this.#depth--;
-    return !this.#inString && !this.#isBare && this.#depth === 0;
+    else if (this.#depth === 0) {
+      this.#ofWord = WORDS[sign] ?? '';
+      this.#isBare = this.#ofWord === '';
+      return false;
+    } else if (sign === '}' || sign === ']') this.#depth--;
+    return !this.#inString && this.#depth === 0;
   }
 }
 
+/** The key of no arguments, which are those of a tool without parameters. */
+export const NO_ARGUMENTS = '{}';
+
 /**
  * Two texts with the same key say the same: white space and the order of members mean nothing. What cannot be read
- * exactly (I103) is only like its own text. No arguments are those of a tool without parameters.
+ * exactly (I103) is only like its own text.
  */
 export function argumentKey(text: string): string {
-  const read = readJson(text.trim() === '' ? '{}' : text, MODEL_VALUE_LEVELS);
+  const read = readJson(text.trim() === '' ? NO_ARGUMENTS : text, MODEL_VALUE_LEVELS);
   return read.ok ? canonicalJson(read.value) : `unread ${text}`;
 }

@@ -2,44 +2,45 @@
 // many say a call again: what is performed depends on none of that (architecture §11, I121). Where pieces can be read in
 // two ways, the answer is malformed and nothing is performed. Tables on top; pure.
 import { HostError } from '../../rules/errors.ts';
-import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
-import { argumentKey, ArgumentText } from './argument-text.ts';
+import { Call, isShown, titleOf, type CallState } from './call-in-pieces.ts';
+import { pieceOf, type CallPiece, type Piece, type Said } from './call-piece.ts';
 import type { SentCall } from './decision-tool.ts';
 import { MODEL_ANSWER_CALLS } from './limits.ts';
 import { OutputMeter } from './model-output.ts';
 
-/** As it was sent: nothing is believed of it. Empty texts and null are absent. */
-export interface CallPiece {
-  readonly place?: unknown;
-  readonly id?: unknown;
-  readonly name?: unknown;
-  /** Text, or a value in place of its text. */
-  readonly args?: unknown;
-}
-
 /** Whose piece it is: the call with its id, the one at its place (without a place: of the piece before), a new one. */
-type Owner = 'of its id' | 'at its place' | 'the only open one' | 'a new one';
+type Owner = 'of its id' | 'at its place' | 'the only open one' | 'a new one' | 'nobody';
 
-const OWNERS: Record<
-  'known id' | 'new id' | 'no id',
-  Record<'named' | 'nameless', Record<'taken' | 'free', Owner>>
-> = {
-  'known id': {
-    named: { taken: 'of its id', free: 'of its id' },
-    nameless: { taken: 'of its id', free: 'of its id' },
+type IdIs = 'known' | 'new' | 'none';
+/** What is at the place: no call, one that still takes arguments, one that has them. */
+type PlaceIs = 'free' | 'open' | 'closed';
+
+const OF_ITS_ID = { free: 'of its id', open: 'of its id', closed: 'of its id' } as const;
+const A_NEW_ONE = { free: 'a new one', open: 'a new one', closed: 'a new one' } as const;
+const AT_ITS_PLACE = { free: 'a new one', open: 'at its place', closed: 'at its place' } as const;
+const NOBODY = { free: 'nobody', open: 'nobody', closed: 'nobody' } as const;
+
+const OWNERS: Record<IdIs, Record<Said, Record<PlaceIs, Owner>>> = {
+  known: {
+    'a name': OF_ITS_ID,
+    arguments: OF_ITS_ID,
+    'white space': OF_ITS_ID,
+    nothing: OF_ITS_ID,
   },
-  'new id': {
-    named: { taken: 'a new one', free: 'a new one' },
-    nameless: { taken: 'at its place', free: 'a new one' },
+  // Some endpoints give each piece an id of its own. After whole arguments, others are those of a call without a name.
+  new: {
+    'a name': A_NEW_ONE,
+    arguments: { free: 'a new one', open: 'at its place', closed: 'a new one' },
+    'white space': { free: 'a new one', open: 'at its place', closed: 'nobody' },
+    nothing: { free: 'a new one', open: 'nobody', closed: 'nobody' },
   },
-  'no id': {
-    named: { taken: 'at its place', free: 'a new one' },
-    nameless: { taken: 'at its place', free: 'the only open one' },
+  none: {
+    'a name': AT_ITS_PLACE,
+    arguments: { ...AT_ITS_PLACE, free: 'the only open one' },
+    'white space': { ...AT_ITS_PLACE, free: 'the only open one' },
+    nothing: NOBODY,
   },
 };
-
-/** `named`: no arguments so far; `again`: more of them after whole ones. */
-export type CallState = 'named' | 'arguing' | 'whole' | 'again' | 'malformed';
 
 /** What a name in a piece of a call that had begun means. */
 type NameMeans =
@@ -57,6 +58,7 @@ const NAMES: Record<
 > = {
   'by id': {
     named: { first: 'the name', equal: 'nothing', other: 'more of the name' },
+    empty: { first: 'the name', equal: 'nothing', other: 'malformed' },
     arguing: { first: 'the name', equal: 'nothing', other: 'malformed' },
     whole: { first: 'the name', equal: 'nothing', other: 'malformed' },
     again: { first: 'the name', equal: 'nothing', other: 'malformed' },
@@ -64,106 +66,13 @@ const NAMES: Record<
   },
   'by place': {
     named: { first: 'the name', equal: 'nothing', other: 'more or another call' },
+    empty: { first: 'another call', equal: 'nothing or another call', other: 'another call' },
     arguing: { first: 'the name', equal: 'nothing', other: 'malformed' },
     whole: { first: 'another call', equal: 'nothing or another call', other: 'another call' },
     again: { first: 'the name', equal: 'nothing', other: 'malformed' },
     malformed: { first: 'the name', equal: 'nothing', other: 'malformed' },
   },
 };
-
-/** A part of a value; the first whole one; one like it; another one, or a part where there should be none. */
-const ARGUMENTS: Record<CallState, Record<'part' | 'first' | 'equal' | 'other', CallState>> = {
-  named: { part: 'arguing', first: 'whole', equal: 'malformed', other: 'malformed' },
-  arguing: { part: 'arguing', first: 'whole', equal: 'malformed', other: 'malformed' },
-  whole: { part: 'again', first: 'malformed', equal: 'whole', other: 'malformed' },
-  again: { part: 'again', first: 'malformed', equal: 'whole', other: 'malformed' },
-  malformed: { part: 'malformed', first: 'malformed', equal: 'malformed', other: 'malformed' },
-};
-
-/** A piece whose members are what they should be. `text`: the arguments, whatever they came as. */
-interface Piece {
-  readonly place: number | undefined;
-  readonly id: string | undefined;
-  readonly name: string;
-  readonly args: unknown;
-  readonly text: string;
-}
-
-class Call {
-  readonly place: number;
-  /** The call after which this one began at the same place, without an id. */
-  readonly after: Call | undefined;
-  /** The first call of such a row. */
-  readonly root: Call;
-  readonly isPlaced: boolean;
-  name: string;
-  hasId: boolean;
-  state: CallState = 'named';
-  fault: JsonFault | undefined;
-  /** A sentence about a call that contradicts itself. */
-  contradiction: string | undefined;
-  readonly #text = new ArgumentText();
-  #whole: string | undefined;
-  /** Without what was only said again. */
-  #kept = '';
-
-  constructor(piece: Piece, place: number, after?: Call) {
-    const { name, id } = piece;
-    this.place = place;
-    this.isPlaced = piece.place !== undefined;
-    this.name = name;
-    this.hasId = id !== undefined;
-    this.after = after;
-    this.root = after?.root ?? this;
-  }
-
-  get isOpen(): boolean {
-    return this.state === 'named' || this.state === 'arguing';
-  }
-
-  get arguments(): string {
-    return this.#kept + this.#text.rest;
-  }
-
-  get key(): string {
-    return JSON.stringify([this.name, argumentKey(this.arguments)]);
-  }
-
-  get malformed(): string | undefined {
-    if (this.contradiction !== undefined) return this.contradiction;
-    const title = this.name === '' ? 'A call' : `The call of ${this.name}`;
-    if (this.state === 'malformed') return `${title} came with two different arguments.`;
-    if (this.#text.isNumberInPieces) return `${title} came with a number in several pieces.`;
-    return undefined;
-  }
-
-  contradict(sentence: string): void {
-    this.state = 'malformed';
-    this.contradiction ??= sentence;
-  }
-
-  /** A value that came as one has no pieces: it ends no text that had begun. */
-  argue({ args, text }: Piece): void {
-    if (typeof args !== 'string') this.fault ??= uncertainIn(args);
-    if (typeof args === 'string') for (const value of this.#text.take(text)) this.#add(value);
-    else if (this.#text.rest !== '') this.#reach('other', text);
-    else this.#add(text);
-    if (this.#text.rest !== '') this.#reach('part', '');
-  }
-
-  #add(value: string): void {
-    const key = argumentKey(value);
-    const isEqual = key === this.#whole;
-    const said = this.#whole === undefined ? 'first' : isEqual ? 'equal' : 'other';
-    this.#whole ??= key;
-    this.#reach(said, said === 'equal' ? '' : value);
-  }
-
-  #reach(said: keyof (typeof ARGUMENTS)[CallState], kept: string): void {
-    this.state = ARGUMENTS[this.state][said];
-    this.#kept += kept;
-  }
-}
 
 export class CallAssembly {
   readonly #offered: readonly string[];
@@ -175,7 +84,11 @@ export class CallAssembly {
   readonly #open = new Set<Call>();
   readonly #byId = new Map<string, Call>();
   readonly #byPlace = new Map<number, Call>();
+  /** Of the piece before, and of the last piece with a name. */
   #last: Call | undefined;
+  #lastNamed: Call | undefined;
+  /** A sentence: pieces that may have been those of another call. */
+  #doubt: string | undefined;
 
   /** `offered` are names as the provider knows them. What is said again is counted by the meter, too. */
   constructor(offered: readonly string[], meter = new OutputMeter()) {
@@ -190,48 +103,75 @@ export class CallAssembly {
   /** Throws HostError model_output_too_large. */
   take(sent: CallPiece): void {
     const piece = pieceOf(sent);
-    const { id, name, text, place } = piece;
+    const { id, name, text, place, said } = piece;
     this.#meter.take(name);
     this.#meter.take(text);
-    if (id === undefined && name === '' && text.trim() === '') return;
-    const owner = this.#ownerOf(piece);
+    const here = place === undefined ? this.#last : this.#byPlace.get(place);
+    const owner = this.#ownerOf(piece, here);
+    if (owner === 'nobody') return;
     const call = owner ? this.#named(owner, piece) : this.#begin(piece);
-    if (id !== undefined) {
-      if (!this.#byId.has(id)) this.#byId.set(this.#idMeter.take(id), call);
-      if (place !== undefined) this.#byPlace.set(place, call);
-      call.hasId = true;
-    }
+    if (call === owner && here && here !== call && !here.isNamedAgain) call.over.add(here);
+    if (id !== undefined) this.#identify(call, id, place);
+    if (name !== '') this.#lastNamed = call;
+    else if (said === 'arguments' && call.state !== 'arguing') this.#goOn(call, piece);
     call.argue(piece);
-    if (!call.isOpen) this.#open.delete(call);
+    if (call.isOpen) this.#open.add(call);
+    else this.#open.delete(call);
     this.#last = call;
   }
 
-  #ownerOf({ place, id, name, text }: Piece): Call | undefined {
+  /** Undefined: a new call's. */
+  #ownerOf({ id, said }: Piece, here: Call | undefined): Call | 'nobody' | undefined {
     const known = id === undefined ? undefined : this.#byId.get(id);
-    const here = place === undefined ? this.#last : this.#byPlace.get(place);
-    const idSaid = known ? 'known id' : id === undefined ? 'no id' : 'new id';
-    const owner = OWNERS[idSaid][name === '' ? 'nameless' : 'named'][here ? 'taken' : 'free'];
+    const idIs = id === undefined ? 'none' : known ? 'known' : 'new';
+    const placeIs = here === undefined ? 'free' : here.isOpen ? 'open' : 'closed';
+    const owner = OWNERS[idIs][said][placeIs];
     switch (owner) {
       case 'of its id':
         return known;
       case 'at its place':
-        // Arguments under an id of their own after whole ones are those of a call that nobody has named.
-        return id !== undefined && !here?.isOpen && text.trim() !== '' ? undefined : here;
+        return here;
       case 'the only open one':
+        if (this.#open.size === 0 && said === 'white space') return 'nobody';
         return this.#open.size === 1 ? [...this.#open][0] : undefined;
       case 'a new one':
         return undefined;
+      case 'nobody':
+        return owner;
     }
   }
 
-  #begin(piece: Piece, after?: Call): Call {
+  #identify(call: Call, id: string, place: number | undefined): void {
+    if (!this.#byId.has(id)) this.#byId.set(this.#idMeter.take(id), call);
+    if (place !== undefined) this.#byPlace.set(place, call);
+    call.hasId = true;
+  }
+
+  /**
+   * Arguments without a name, in whole or their first piece. They may be those of another call, which has none so far; or
+   * the call has its own, `{}` beside the name, as some endpoints begin each call.
+   */
+  #goOn(call: Call, { id, place }: Piece): void {
+    const over = [...call.over].filter(({ state }) => state === 'named' || state === 'empty');
+    if (call.state === 'empty' && call === this.#lastNamed && call.isAt(place) && !over.length)
+      call.forget();
+    else if (id === undefined && (call.isOpen ? over.length > 0 : this.#isMissed(call, over)))
+      this.#doubt ??= 'Arguments came of which it is not clear whose they are.';
+  }
+
+  #isMissed(call: Call, over: readonly Call[]): boolean {
+    return [this.#lastNamed, ...over].some((other) => other !== call && other?.state === 'named');
+  }
+
+  /** `before` had the place so far: the call may be that one, said again. */
+  #begin(piece: Piece, before?: Call): Call {
+    const after = before?.isAt(piece.place) ? before : undefined;
     if (this.#calls.length >= MODEL_ANSWER_CALLS) throw new HostError('model_output_too_large');
     const place = piece.place ?? after?.place ?? this.#calls.length;
     const call = new Call(piece, place, after);
     if (piece.place !== undefined || after !== undefined || !this.#byPlace.has(place))
       this.#byPlace.set(place, call);
     this.#calls.push(call);
-    this.#open.add(call);
     return call;
   }
 
@@ -245,6 +185,7 @@ export class CallAssembly {
         call.name = name;
         return call;
       case 'nothing':
+        call.isNamedAgain = true;
         if (call.state === 'named' && this.#begins(name + name)) contradict(call, name);
         return call;
       case 'more of the name':
@@ -254,8 +195,7 @@ export class CallAssembly {
           return this.#begin(piece, call);
         return this.#lengthened(call, name);
       case 'nothing or another call':
-        // Where calls have ids, the name alone is said once more.
-        return call.hasId && piece.text.trim() === '' ? call : this.#begin(piece, call);
+        return call.isToldBy(piece) ? call : this.#begin(piece, call);
       case 'another call':
         return this.#begin(piece, call);
       case 'malformed':
@@ -281,7 +221,8 @@ export class CallAssembly {
   /** Calls in the order of their places, then of their beginning; `malformed` is a sentence for the model. */
   end(): { readonly calls: readonly SentCall[]; readonly malformed?: string } {
     const { calls, doubt } = withoutRepeats(this.#calls);
-    const malformed = this.#calls.find((call) => call.malformed !== undefined)?.malformed ?? doubt;
+    const contradiction = this.#calls.find((call) => call.malformed !== undefined)?.malformed;
+    const malformed = contradiction ?? this.#doubt ?? doubt;
     return {
       calls: calls
         .toSorted((a, b) => a.place - b.place)
@@ -293,43 +234,55 @@ export class CallAssembly {
 
 /**
  * A call without an id that is like one at its place was said again. Like one elsewhere it is another call, unless only
- * one of the two has a place. Where only some calls of a tool have ids, nobody knows how many were meant.
+ * one of the two has a place. Where only some calls of a tool have ids, nobody knows how many were meant, unless each
+ * has a place and arguments of its own.
  */
 function withoutRepeats(all: readonly Call[]): { calls: Call[]; doubt: string | undefined } {
   const byKey = new Map<string, Call[]>();
-  const byName = new Map<string, Call>();
+  const byName = new Map<string, Call[]>();
   let doubt: string | undefined;
   const calls = all.filter((call) => {
-    const { key, name, after, root, hasId, isPlaced, fault } = call;
+    const { key, name, root, hasId, isPlaced, fault } = call;
     const alike = byKey.get(key) ?? [];
+    const namesakes = byName.get(name) ?? [];
     if (!hasId && !fault && alike.some((other) => other.root === root)) return false;
-    const isMixed = (byName.get(name)?.hasId ?? hasId) !== hasId;
+    const mixed = namesakes.filter((other) => other.hasId !== hasId);
+    const isMixed = mixed.some((other) => alike.length > 0 || !areApart(call, other));
     if (isMixed || (!hasId && alike.some((other) => other.isPlaced !== isPlaced)))
-      doubt ??= `The call of ${name} came twice, and it is not clear whether two were meant.`;
-    if (!hasId && call.state === 'named' && after?.name === name)
-      doubt ??= `The call of ${name} came twice, the second time without arguments.`;
+      doubt ??= `${titleOf(name)} came twice, and it is not clear whether two were meant.`;
+    if (
+      !hasId &&
+      isDoubted(
+        call,
+        namesakes.filter((other) => other.root === root),
+      )
+    )
+      doubt ??= `${titleOf(name)} came twice, once without arguments or after a call without them.`;
     byKey.set(key, [...alike, call]);
-    byName.set(name, call);
+    byName.set(name, [...namesakes, call]);
     return true;
   });
   return { calls, doubt };
 }
 
+/**
+ * A name comes again, without an id, after calls of the same name at its place. Without arguments it may be those, said
+ * again; after a call without arguments it may be in the middle of that one.
+ */
+function isDoubted(call: Call, earlier: readonly Call[]): boolean {
+  const isEmptyNone = earlier.some(({ wasEmpty }) => wasEmpty);
+  const bare = [call, call.after].filter(
+    (each) => each?.state === 'named' || (each?.state === 'empty' && isEmptyNone),
+  );
+  return earlier.length > 0 && bare.length > 0;
+}
+
+function areApart(one: Call, other: Call): boolean {
+  return one.isPlaced && other.isPlaced && one.place !== other.place;
+}
+
 function contradict(call: Call, name: string): void {
-  call.contradict(`One call came with two names, ${call.name} and ${name}.`);
-}
-
-function pieceOf({ place, id, name, args }: CallPiece): Piece {
-  const value = args ?? '';
-  return {
-    place: Number.isInteger(place) ? (place as number) : undefined,
-    id: textIn(typeof id === 'number' ? String(id) : id),
-    name: textIn(name) ?? '',
-    args: value,
-    text: typeof value === 'string' ? value : JSON.stringify(value),
-  };
-}
-
-function textIn(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  const names = [call.name, name];
+  const which = names.every(isShown) ? `, ${names.join(' and ')}` : '';
+  call.contradict(`One call came with two names${which}.`);
 }
