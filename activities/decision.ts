@@ -2,7 +2,7 @@
 // is untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { faultText, readJson } from '../src/rules/json-text.ts';
-import { decisionsIn, splitObjects } from '../src/rules/decision-text.ts';
+import { decisionsIn, onlyObjectIn } from '../src/rules/decision-text.ts';
 import { MODEL_VALUE_LEVELS } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { decisionSchema } from '../src/rules/orchestrator.ts';
@@ -14,6 +14,9 @@ import { checkAgainst } from '../src/wire/user-schema.ts';
 /** Longest text in bytes that tells what was wrong. */
 const MESSAGE_BYTES = 2048;
 const MAX_TOLD_FAULTS = 5;
+
+const NO_OBJECT = 'The output is not one JSON object.';
+const NO_DECISION = 'The output has no member "decision".';
 
 export type ParsedDecision =
   | Asked
@@ -87,19 +90,33 @@ export function movedTo(pointer: string, schema: JsonValue): JsonValue {
   );
 }
 
-/** Reads the output: the one decision in it, or questions in its place. Fences, prose and quoted JSON are tolerated. */
+/** Reads the output: the one decision in it, or questions in its place, as decision-text.ts finds them. */
 export function parseDecision(text: string): ParsedDecision {
-  const decisions = decisionsIn(text);
-  if (decisions.length > 1) return { ok: false, message: 'There were two final outputs at once.' };
-  const object = decisions[0] ?? onlyObject(text);
-  const read = object === undefined ? undefined : readJson(object, MODEL_VALUE_LEVELS);
-  if (read && !read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
-  const value = read?.value;
-  if (!isJsonObject(value)) return { ok: false, message: 'The output is not one JSON object.' };
+  const { alone, closing, unclear } = decisionsIn(text);
+  if (unclear !== undefined) return { ok: false, message: unclear };
+  const decision = alone[0] ?? closing;
+  return decision === undefined ? undecided(text) : readDecision(decision);
+}
+
+/** What is missing in a text without a decision. */
+function undecided(text: string): ParsedDecision {
+  const object = onlyObjectIn(text);
+  if (object === undefined) return { ok: false, message: NO_OBJECT };
+  const read = readJson(object, MODEL_VALUE_LEVELS);
+  if (!read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
+  const isOther = isJsonObject(read.value) && Object.hasOwn(read.value, 'decision');
+  return { ok: false, message: isOther ? NO_OBJECT : NO_DECISION };
+}
+
+function readDecision(text: string): ParsedDecision {
+  const read = readJson(text, MODEL_VALUE_LEVELS);
+  if (!read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
+  const { value } = read;
+  if (!isJsonObject(value)) return { ok: false, message: NO_OBJECT };
   const asked = askedOf(value);
   if (asked) return asked;
   if (!Object.hasOwn(value, 'decision') || value.decision === undefined) {
-    return { ok: false, message: 'The output has no member "decision".' };
+    return { ok: false, message: NO_DECISION };
   }
   const { decision, confidence, reasoning } = value;
   const noConfidence = confidence === undefined || confidence === null;
@@ -116,12 +133,6 @@ export function parseDecision(text: string): ParsedDecision {
     ...(noConfidence ? {} : { confidence }),
     ...(typeof reasoning === 'string' ? { reasoning } : {}),
   };
-}
-
-/** Of a text without a decision: what is looked at to say what is missing. */
-function onlyObject(text: string): string | undefined {
-  const { objects } = splitObjects(text);
-  return objects.length === 1 ? objects[0] : undefined;
 }
 
 /** What is wrong with a decision by the return schema; undefined when nothing is. Names rules, not values. */

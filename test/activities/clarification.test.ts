@@ -40,7 +40,7 @@ describe('clarification.request', () => {
 
   test.each([
     ['{"decision":{"order":9007199254740993}}', '/decision/order is a number'],
-    ['So: {"decision":1e400} it is.', '/decision is a number'],
+    ['So: {"decision":1e400}.', '/decision is a number'],
     ['{"decision":{"__proto__":1}}', '/decision/__proto__ is a name'],
     [`{"decision":${'['.repeat(129)}${']'.repeat(129)}}`, 'nested deeper than 128 levels'],
     ['{"decision":', 'not one JSON object'],
@@ -75,6 +75,9 @@ describe('clarification.request', () => {
     ['{"plan":{"decision":1}}', 'no member "decision"'],
     ['{"id":"A"} {"id":"B"}', 'not one JSON object'],
     ['', 'not one JSON object'],
+    ['So {"decision":1} it is.', 'give it alone'],
+    ['The case is {"case":7,"decision":1}.', 'not one JSON object'],
+    ['{"decision":1}\n{"decision":2,}', 'cannot be read'],
   ])('of a text without one the model is told: %s', (output, words) => {
     expect(parseDecision(output)).toEqual({
       ok: false,

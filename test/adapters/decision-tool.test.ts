@@ -32,13 +32,13 @@ function read(answer: Partial<Answer>, tools = [TOOL]) {
   return readAnswer({ calls: [], text: '', said, finished: true, ...answer }, { tools });
 }
 
-/** An answer of content alone, in pieces, and what of it was shown. */
-function readContent(...pieces: string[]) {
+/** An answer of content, in pieces, and what of it was shown. */
+function readContent(content: string | readonly string[], calls: Answer['calls'] = []) {
   const shown: string[] = [];
   const splitter = new OutputSplitter((piece) => shown.push(piece));
-  for (const piece of pieces) splitter.push(piece);
+  for (const piece of [content].flat()) splitter.push(piece);
   const text = splitter.end();
-  return { ...read({ text, said: splitter.said }), shown: shown.join('') };
+  return { ...read({ calls, text, said: splitter.said }), shown: shown.join('') };
 }
 
 test('no tool id gives the name of the decision tool', () => {
@@ -84,9 +84,24 @@ describe('what is read', () => {
       'two final',
     ],
     [
-      'a decision that was shown, beside a call',
-      { calls: [reads], said: `So: ${DECISION}` },
+      'a decision behind a brace that nothing closes, beside a call',
+      { calls: [reads], text: DECISION, said: `A set opens with {\n${DECISION}` },
       'beside calls',
+    ],
+    [
+      'a decision in braces that were opened before, beside a call',
+      { calls: [reads], text: `${DECISION}\n}`, said: `In {\n${DECISION}\n}` },
+      'beside calls',
+    ],
+    [
+      'a decision that was shown in a list, beside a call',
+      { calls: [reads], said: `[${DECISION}]` },
+      'beside calls',
+    ],
+    [
+      'a decision that was corrected, and the same by the tool',
+      { calls: [decides], text: `${DECISION}\nNo:\n{'decision': 2}` },
+      'cannot be read',
     ],
     ['two decisions as text', { text: `${OTHER}\n${DECISION}` }, 'two final outputs'],
     [
@@ -218,9 +233,9 @@ describe('a decision in text', () => {
       { final: OTHER, shown: `So: ${OTHER}` },
     ],
     [
-      'between prose on its line',
-      [`So ${OTHER} it is.`],
-      { final: OTHER, shown: `So ${OTHER} it is.` },
+      'behind a plan on its line',
+      [`Then I say ${DECISION}, or so.\n${OTHER}`],
+      { final: OTHER, shown: `Then I say ${DECISION}, or so.\n` },
     ],
     [
       'behind a thought on its line',
@@ -241,16 +256,17 @@ describe('a decision in text', () => {
     ['shown, and again', [`So: ${OTHER}\n${OTHER}`], { final: OTHER, shown: `So: ${OTHER}\n` }],
     ['none', [`{"id":"A"}`], { final: '{"id":"A"}', shown: '' }],
     [
-      'none but within another object',
-      [`The plan: {"plan":\n${OTHER}}`],
-      { final: `The plan: {"plan":\n${OTHER}}`, shown: 'The plan: {"plan":\n' },
+      'that holds the end of a thought',
+      ['{"decision": "a</think>b"}'],
+      { final: '{"decision": "a</think>b"}', shown: '' },
     ],
   ])('%s', (_name, pieces, expected) => {
-    expect(readContent(...pieces)).toEqual({ kind: 'final', calls: [], ...expected });
+    expect(readContent(pieces)).toEqual({ kind: 'final', calls: [], ...expected });
   });
 
   test.each([
-    ['two of them', `So: ${OTHER}\n${DECISION}`],
+    ['two of them', `So:\n${OTHER}\n${DECISION}`],
+    ['either of them', `Either ${OTHER} or ${DECISION}.`],
     [
       'an example in a fenced block before it',
       `Like\n\`\`\`json\n${OTHER}\n\`\`\`\nSo:\n${DECISION}`,
@@ -262,11 +278,35 @@ describe('a decision in text', () => {
     expect(`${result.shown}${result.final}`).toBe(content);
   });
 
-  test('the one that the tool was given too is one decision', () => {
+  test.each([
+    ['between prose on its line', `So ${OTHER} it is.`],
+    ['in braces that were opened before its line', `The plan: {"plan":\n${OTHER}}`],
+    ['in an object that was cut', `The plan: {"plan":\n${OTHER}`],
+  ])('%s it does not count, and the model is told', (_name, content) => {
+    const result = readContent(content);
+    expect(result).toMatchObject({ kind: 'unusable', calls: [] });
+    expect(result.unusable).toContain('give it alone, on a line of its own. No tool was called.');
+    expect(`${result.shown}${result.final}`).toBe(content);
+  });
+
+  test('the same by the tool too is one: the tool says with which confidence', () => {
     const final = '{"decision":1,"confidence":0.5}';
     const expected = { kind: 'final', calls: [], final };
     expect(read({ calls: [decides], text: DECISION })).toEqual(expected);
-    expect(read({ calls: [decides], said: `So: ${final}` })).toEqual(expected);
+    for (const said of [`So: ${final}`, 'So: {"decision":1}', `Not ${OTHER}, of course.`])
+      expect(read({ calls: [decides], said })).toEqual(expected);
+    expect(read({ calls: [decides], text: '{"decision":1,"confidence":1}' })).toEqual(expected);
+  });
+
+  test.each([
+    ['a plan', `If it is there, I say ${DECISION}.`],
+    ['plans', `I say ${DECISION} or ${OTHER}.`],
+    ['a record', 'The case is {"case":7,"decision":"open"}.'],
+  ])('beside calls of tools %s in a sentence is none', (_name, content) => {
+    expect(readContent(content, [reads])).toMatchObject({
+      kind: 'calls',
+      calls: [{ toolId: TOOL.toolId }],
+    });
   });
 });
 

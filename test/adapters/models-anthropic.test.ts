@@ -184,7 +184,7 @@ describe('what comes back', () => {
     expect([response.kind, response.final, pieces]).toEqual(['final', '{"decision":1}', ['Hm.\n']]);
   });
 
-  test('a decision in a line that was shown counts, also beside a call', async () => {
+  test('a decision in a line that was shown counts; beside a call it is a plan', async () => {
     const line = textBlock(0, ['So: {"decis', 'ion":1}']);
     const alone = await endpoint(streaming(begin(), line, end('end_turn')));
     expect((await infer(alone)).response).toMatchObject({
@@ -192,7 +192,9 @@ describe('what comes back', () => {
     });
     const call = toolBlock(1, ORDERS_NAME, '{}');
     const beside = await endpoint(streaming(begin(), line, call, end('tool_use')));
-    expect((await infer(beside)).response).toMatchObject({ kind: 'unusable', calls: [] });
+    expect((await infer(beside)).response).toMatchObject({
+      ...{ kind: 'calls', calls: [{ arguments: {} }], reasoning: 'So: {"decision":1}' },
+    });
   });
 
   test.each([

@@ -46,7 +46,7 @@ test.each([
   expect(response.unusable).toMatch(why);
 });
 
-test('a decision in a line that was shown counts, also beside a call', async () => {
+test('a decision in a line that was shown counts; beside a call it is a plan', async () => {
   const line = chunk({ content: 'So: {"decis' }) + chunk({ content: 'ion":1}' });
   const reasoning = 'So: {"decision":1}';
   expect(await infer(streaming(line, chunk({}, 'stop'), DONE))).toMatchObject({
@@ -54,7 +54,7 @@ test('a decision in a line that was shown counts, also beside a call', async () 
   });
   await server?.stop();
   expect(await infer(streaming(line, calls, chunk({}, 'tool_calls'), DONE))).toMatchObject({
-    ...{ kind: 'unusable', calls: [], reasoning },
+    ...{ kind: 'calls', calls: [{}], reasoning },
   });
 });
 

@@ -1,4 +1,4 @@
-// Mutants of what comes from outside as JSON, and of decisions in text (architecture §11, I54, I103): rows of mutants.ts.
+// Mutants of what comes from outside as JSON (architecture §11, I103): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const TEXT = 'src/rules/json-text.ts';
@@ -44,16 +44,6 @@ export const OF_JSON: readonly Row[] = [
       'return read.ok ? read : undefined;',
     ],
     ['test/adapters/decision-tool.test.ts', 'encoded twice is refused'],
-  ],
-  [
-    54,
-    [DECISIONS, 'written: decisionsIn(answer.said)', 'written: decisionsIn(text)'],
-    ['test/adapters/decision-tool.test.ts', 'was shown, beside a call'],
-  ],
-  [
-    54,
-    [DECISIONS, 'distinctDecisions([...called, ...written]).length > 1', 'called.length > 2'],
-    ['test/adapters/decision-tool.test.ts', 'two decisions as text'],
   ],
   [
     103,

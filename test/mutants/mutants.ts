@@ -4,6 +4,7 @@
 import { OF_EFFECTS } from './mutants-of-effects.ts';
 import { OF_APPENDS } from './mutants-of-appends.ts';
 import { OF_BUILDS } from './mutants-of-builds.ts';
+import { OF_DECISIONS } from './mutants-of-decisions.ts';
 import { OF_DOORS } from './mutants-of-doors.ts';
 import { OF_ENDPOINTS } from './mutants-of-endpoints.ts';
 import { OF_ERASURE } from './mutants-of-erasure.ts';
@@ -479,15 +480,6 @@ const ROWS: readonly Row[] = [
     ['test/facade/host-session.test.ts', 'starts one run, however many clicks come'],
   ],
   [
-    54,
-    [
-      'src/adapters/models/decision-tool.ts',
-      'if (called.length + written.length > 0 && calls.length > called.length)',
-      'if (called.length + written.length > calls.length)',
-    ],
-    ['test/adapters/decision-tool.test.ts', 'unusable, nothing is called'],
-  ],
-  [
     55,
     [
       'src/facade/host-sessions.ts',
@@ -566,6 +558,7 @@ const ROWS: readonly Row[] = [
     ['test/runs/children.test.ts', 'a mapping takes no sensitive variable'],
   ],
   ...OF_COHORTS,
+  ...OF_DECISIONS,
   ...OF_EXCESS_TOLD,
   ...OF_EXPIRY,
   ...OF_REHEARSALS,

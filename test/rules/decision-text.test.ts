@@ -1,100 +1,259 @@
-// Final outputs in a text: which objects are candidates, what makes two of them one, and that a long text is read once.
-import { describe, expect, test } from 'vitest';
-import { decisionsIn, distinctDecisions, splitObjects } from '../../src/rules/decision-text.ts';
+// Final outputs in a text: the table on top of decision-text.ts, row by row, what makes two of them one, and that a long
+// text is read once.
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import {
+  decisionsIn,
+  distinctDecisions,
+  onlyObjectIn,
+  sameDecisionAs,
+} from '../../src/rules/decision-text.ts';
 
-const ONE = '{"decision":1}';
-const TWO = '{"decision":2}';
 const FENCE = '```';
+const APPROVE = '{"decision":"approve"}';
+const REJECT = '{"decision":"reject"}';
+const SURE = '{"decision":"approve","confidence":0.9}';
+const ASKS =
+  '{"type":"clarification.request","payload":{"questions":[{"id":"q","question":"Why?"}]}}';
+const fenced = (text: string, language = 'json') => `${FENCE}${language}\n${text}\n${FENCE}`;
 
-describe('the objects of a text', () => {
-  test.each<[string, readonly string[]]>([
-    ['', []],
-    ['No braces.', []],
-    ['{}', ['{}']],
-    ['a {"a":1} b {"b":{"c":[{}]}} c', ['{"a":1}', '{"b":{"c":[{}]}}']],
-    ['[{"a":1},{"b":2}]', ['{"a":1}', '{"b":2}']],
-    ['{"a":"}{"} {"b":"\\"}"}', ['{"a":"}{"}', '{"b":"\\"}"}']],
-    ['It\'s 5" wide: {"a":1}', ['{"a":1}']],
-    ['{so} {"a":1} } {"b":2}', ['{"a":1}', '{"b":2}']],
-    // Within braces that are no JSON nothing is a candidate: it may be a part of what was meant.
-    ['{see {"a":1}}', []],
-    ['{"a":{"b":1}, c: {"d":2}}', []],
-    // Where the last brace is missing, nobody knows what was to come.
-    ['{"a":1} {"b":', []],
-    ['{"a": {"b":1}', []],
-  ])('%s', (text, objects) => {
-    expect(splitObjects(text).objects).toEqual(objects);
+const TWO = 'There were two final outputs at once.';
+const BEHIND = 'After the final output came braces';
+const WITHIN = 'A final output within a sentence or within other braces does not count';
+const CALL = 'A call of a tool was written as text.';
+
+function read(text: string) {
+  const { alone, closing, unclear } = decisionsIn(text);
+  return unclear === undefined ? { decision: alone[0] ?? closing } : { unclear };
+}
+
+describe('a decision', () => {
+  test.each<[string, string, string]>([
+    ['alone', APPROVE, APPROVE],
+    ['null', '{"decision":null}', '{"decision":null}'],
+    ['with blanks', ` \n${APPROVE}\r\n`, APPROVE],
+    ['over lines', '{\n  "decision": 1\n}', '{\n  "decision": 1\n}'],
+    ['with a name that is escaped', '{"\\u0064ecision":1}', '{"\\u0064ecision":1}'],
+    ['with other members', '{"case":7,"decision":1}', '{"case":7,"decision":1}'],
+    ['questions', ASKS, ASKS],
+    ['fenced', fenced(APPROVE), APPROVE],
+    ['fenced on one line', `${FENCE}json ${APPROVE} ${FENCE}`, APPROVE],
+    ['in a list', `[${APPROVE}]`, APPROVE],
+    ['before prose', `${APPROVE} is it.`, APPROVE],
+    ['before quoted JSON', `${APPROVE}\n{"id":"A"}`, APPROVE],
+    ['behind quoted JSON', `{"id":"A"}\n${APPROVE}`, APPROVE],
+    ['behind quoted JSON on its line', `{"id":"A"} ${APPROVE}`, APPROVE],
+    ['the same twice', `${SURE}\n{ "confidence": 0.90, "decision": "approve" }`, SURE],
+    ['before the same in a sentence', `${SURE}\nI chose ${APPROVE}, since it is late.`, SURE],
+    ['that holds another one', `{"decision":${REJECT}}`, `{"decision":${REJECT}}`],
+    [
+      'that speaks of one',
+      '{"decision":"say {\\"decision\\":1}"}',
+      '{"decision":"say {\\"decision\\":1}"}',
+    ],
+    ['encoded twice', JSON.stringify(APPROVE), APPROVE],
+    ['encoded twice, fenced', fenced(JSON.stringify(APPROVE)), APPROVE],
+    ['encoded twice, fenced behind prose', `Here:\n${fenced(JSON.stringify(APPROVE))}`, APPROVE],
+    ['behind prose on its line', `So: ${APPROVE}`, APPROVE],
+    ['at the end of a sentence', `I decide **\`${APPROVE}\`**.\n`, APPROVE],
+    ['in tags', `<answer>${APPROVE}</answer>`, APPROVE],
+    ['questions in a sentence', `I ask: ${ASKS}`, ASKS],
+    ['in a sentence, with all members', `So: ${SURE}`, SURE],
+    [
+      'in a sentence behind a record',
+      `The case is {"case":7,"decision":"open"}. So: ${APPROVE}`,
+      APPROVE,
+    ],
+  ])('%s', (_name, text, decision) => {
+    expect(read(text)).toEqual({ decision });
   });
 
-  test('what stands around them is the prose', () => {
-    expect(splitObjects(`a ${ONE} b {c} d`).prose).toBe('a  b  d');
-    expect(splitObjects(`a ${ONE} b {c`).prose).toBe('a  b ');
+  // Plain output of models: it hides nothing.
+  test.each<[string, string]>([
+    ['a brace in a sentence', `The set opens with { and so on.\n${APPROVE}`],
+    ['LaTeX', `f(x) = \\left\\{ \\begin{array}{l} 1 \\end{array} \\right.\n${APPROVE}`],
+    ['LaTeX with quotes', `\\text{6"} and \\{ 1, 2\n${APPROVE}`],
+    ['an emoticon', `Sad customer :-{\n${APPROVE}`],
+    ['inches', `Sizes {5", 6", 7"} are on sale.\n${APPROVE}`],
+    ['one quote in braces', `Sizes {5"} on sale.\n${APPROVE}`],
+    ['quotes around a brace', `Sizes {5"} cost "much"\n${APPROVE}`],
+    ['a template', `Hello {{name}}\n${APPROVE}`],
+    ['a table', `| a | b |\n|---|---|\n| {x} | "y |\n${APPROVE}`],
+    ['code of Rust', `${fenced(`fn f() { if c == '"' { } }`, 'rust')}\n${APPROVE}`],
+    ['code of C', `${fenced(`if (c == '{') { n++; }`, 'c')}\n${APPROVE}`],
+    ['code of a shell', `Use \${HOME%"} now.\n${APPROVE}`],
+    ['apostrophes', `It's Bob's {don't}\n${APPROVE}`],
+    ['JSON that was cut', `Result was {"id":1,"items":[{"a":1}, ... and more.\n${APPROVE}`],
+    ['a string that was cut', `log: {"a": "b...\n${APPROVE}`],
+    ['a brace too many', `{so} } {"id":1} }\n${APPROVE}`],
+    ['the form that is asked for', `I must answer as {"decision": <value>}.\n${APPROVE}`],
+    ['that form, as JSON', `I must answer as {"decision": "..."}.\n${APPROVE}`],
+    ['a record', `The case record is {"case":7,"decision":"open"}.\n${APPROVE}`],
+    ['a draft', `Perhaps ${REJECT}? No.\n${APPROVE}`],
+    ['a draft that is no JSON', `{'decision':'reject'}\n${APPROVE}`],
+    ['the name of a call', `No <tool_call> is needed.\n${APPROVE}`],
+    ['the name of a call at its end', `I need no <tool_call>.\n${APPROVE}`],
+  ])('behind %s', (_name, text) => {
+    expect(read(text)).toEqual({ decision: APPROVE });
+  });
+
+  test.each<[string, string]>([
+    ['a brace in a sentence', `${APPROVE}\nNote: I used { here.`],
+    ['an emoticon', `${fenced(APPROVE)}\nSad :-{`],
+    ['an emoticon and its words', `${APPROVE}\nSad :-{ but this decision is final.`],
+    ['braces', `${APPROVE}\nI hope {that} is right, by the decision of {you}.`],
+    ['LaTeX', `${APPROVE}\n\\left\\{ 1 \\right.`],
+  ])('before %s', (_name, text) => {
+    expect(read(text)).toEqual({ decision: APPROVE });
   });
 });
 
-describe('the decisions of a text', () => {
-  test.each<[string, string, readonly string[]]>([
-    ['alone', ONE, [ONE]],
-    ['null', '{"decision":null}', ['{"decision":null}']],
-    ['with blanks', ` \n${ONE}\n`, [ONE]],
-    ['fenced', `${FENCE}json\n${ONE}\n${FENCE}`, [ONE]],
-    ['behind prose', `So: ${ONE}`, [ONE]],
-    ['before prose', `${ONE} is it.`, [ONE]],
-    ['behind quoted JSON', `{"id":"A"}\n${ONE}`, [ONE]],
-    ['before quoted JSON', `${ONE}\n{"id":"A"}`, [ONE]],
-    ['questions', '{"type":"clarification.request"}', ['{"type":"clarification.request"}']],
-    ['in an object', `{"plan":${ONE}}`, []],
-    ['in a decision', `{"decision":${ONE}}`, [`{"decision":${ONE}}`]],
-    ['in a text of an object', '{"a":"{\\"decision\\":1}"}', []],
-    ['as words', '"decision"', []],
-    ['in half', '{"decision":', []],
-    ['encoded twice', JSON.stringify(ONE), [ONE]],
-    ['encoded twice, fenced', `${FENCE}\n${JSON.stringify(ONE)}\n${FENCE}`, [ONE]],
-    ['encoded three times', JSON.stringify(JSON.stringify(ONE)), []],
-    ['encoded twice, two of them', JSON.stringify(`${ONE} ${TWO}`), []],
-    ['two', `${ONE}\n${TWO}`, [ONE, TWO]],
-    ['an example in a fence', `${FENCE}\n${ONE}\n${FENCE}\n${TWO}`, [ONE, TWO]],
-    ['two in a list', `[${ONE},${TWO}]`, [ONE, TWO]],
-    ['the same twice', `${ONE}\n{ "decision": 1 }`, [ONE]],
+describe('unclear', () => {
+  test.each<[string, string, string]>([
+    ['two', `${APPROVE}\n${REJECT}`, TWO],
+    ['two on one line', `${APPROVE} ${REJECT}`, TWO],
+    ['two in a list', `[${APPROVE},${REJECT}]`, TWO],
+    ['two in confidence', `${SURE}\n${APPROVE}`, TWO],
+    ['two, of which one asks', `${APPROVE}\n${ASKS}`, TWO],
+    ['an example in a fence', `${fenced(APPROVE)}\n${REJECT}`, TWO],
+    ['an encoded one', `${APPROVE}\n${JSON.stringify(REJECT)}`, TWO],
+    ['either or', `Either ${REJECT} or ${APPROVE}.`, TWO],
+    ['a draft that is no JSON on its line', `{"decision":"reject",}\nSo: ${APPROVE}`, TWO],
+    ['corrected, with a comma too many', `${APPROVE}\nWait, no:\n{"decision":"reject",}`, BEHIND],
+    ['corrected in single quotes', `${APPROVE}\nCorrection:\n{'decision':'reject'}`, BEHIND],
+    ['corrected without quotes', `${APPROVE}\nCorrection: {decision: reject}`, BEHIND],
+    ['corrected in other quotes', `${APPROVE}\nCorrection: {“decision”: “reject”}`, BEHIND],
     [
-      'a decision and questions',
-      `${ONE}{"type":"clarification.request"}`,
-      [ONE, '{"type":"clarification.request"}'],
+      'corrected with a comment',
+      `${APPROVE}\nCorrection:\n{"decision":"reject" // it's late\n}`,
+      BEHIND,
     ],
-  ])('%s', (_name, text, decisions) => {
-    expect(decisionsIn(text)).toEqual(decisions);
+    [
+      'corrected with a line in a string',
+      `${APPROVE}\nNo:\n{"decision":"reject","reasoning":"a\nb"}`,
+      BEHIND,
+    ],
+    ['corrected with backslashes', `${APPROVE}\nNo: \\{"decision":"reject"\\}`, BEHIND],
+    ['corrected in a string', `${APPROVE}\nNo: "{\\"decision\\":\\"reject\\"}" it is.`, BEHIND],
+    ['corrected, and cut off', `${APPROVE}\nNo:\n{"decision":"rej`, BEHIND],
+    ['corrected in a sentence', `${APPROVE}\nNo, rather ${REJECT} after all.`, BEHIND],
+    ['corrected in another object', `${APPROVE}\nNo:\n{"answer":${REJECT}}`, BEHIND],
+    ['corrected by questions', `${APPROVE}\nNo: {'type':'clarification.request'}`, BEHIND],
+    ['a plan', `I cannot answer ${APPROVE} before I know the amount.`, WITHIN],
+    ['a question', `Perhaps ${APPROVE}?`, WITHIN],
+    ['between prose', `So ${APPROVE} it is.`, WITHIN],
+    ['in an object that was cut', `{"answer": ${APPROVE}`, WITHIN],
+    ['on a line of an object that was cut', `{\n  "answer":\n${APPROVE}`, WITHIN],
+    ['on a line of a list that was cut', `Read {"items":[{"a":1},\n${APPROVE}`, WITHIN],
+    ['in a call of tags', `<tool_call>${APPROVE}</tool_call>`, CALL],
+    ['as arguments of a call', `<function=refund>${APPROVE}</function>`, CALL],
+    ['as arguments on their line', `<function=refund>\n${APPROVE}\n</function>`, CALL],
+    [
+      'as arguments in a fence',
+      `<｜tool▁call▁begin｜>function<｜tool▁sep｜>refund\n${fenced(APPROVE)}`,
+      CALL,
+    ],
+    [
+      'as arguments behind a mark',
+      `<|tool_call_begin|>functions.refund:0<|tool_call_argument_begin|>${APPROVE}`,
+      CALL,
+    ],
+    ['beside a call', `<tool_call>\n{"name":"refund"}\n</tool_call>\n${APPROVE}`, CALL],
+    ['beside calls in a list', `[TOOL_CALLS][{"name":"refund"}]\n${APPROVE}`, CALL],
+    ['the mark of a call alone', 'I write <tool_call>.', CALL],
+  ])('%s', (_name, text, words) => {
+    expect(read(text)).toEqual({ unclear: expect.stringContaining(words) as unknown });
+  });
+});
+
+describe('none', () => {
+  test.each<[string, string]>([
+    ['in nothing', ''],
+    ['in prose', 'My decision: approve.'],
+    ['in another object', `{"plan":${APPROVE}}`],
+    ['on a line of another object', `{"plan":\n${APPROVE}\n}`],
+    ['in braces that are no JSON', `{see ${APPROVE}}`],
+    ['in half an object that is no JSON', `{"a":{"b":1}, c: ${APPROVE}}`],
+    ['in a string of an object', '{"a":"{\\"decision\\":1}"}'],
+    ['as a name', '"decision"'],
+    ['in half', '{"decision":'],
+    ['with a comma too many', '{"decision":"approve",}'],
+    ['encoded three times', JSON.stringify(JSON.stringify(APPROVE))],
+    ['encoded, two of them', JSON.stringify(`${APPROVE} ${REJECT}`)],
+    ['a record in a sentence', 'The case is {"case":7,"decision":"reject"}.'],
+  ])('%s', (_name, text) => {
+    expect(read(text)).toEqual({ decision: undefined });
+    expect(decisionsIn(text).alone).toEqual([]);
+  });
+});
+
+describe('one and the same', () => {
+  test('members in another order are the same, a number that reads alike is not', () => {
+    const ordered = ['{"decision":1,"confidence":1}', '{"confidence":1.0,"decision":1}'];
+    expect(distinctDecisions(ordered)).toHaveLength(1);
+    const large = ['{"decision":9007199254740992}', '{"decision":9007199254740993}'];
+    expect(distinctDecisions(large)).toHaveLength(2);
+    expect(distinctDecisions(['{"decision":1e400}', '{"decision":1e400}'])).toHaveLength(1);
+    expect(distinctDecisions([APPROVE, REJECT, APPROVE])).toEqual([APPROVE, REJECT]);
   });
 
-  test('members in another order are the same decision, a number that reads alike is not', () => {
-    expect(
-      decisionsIn('{"decision":1,"confidence":1}{"confidence":1.0,"decision":1}'),
-    ).toHaveLength(1);
-    expect(decisionsIn('{"decision":9007199254740992}{"decision":9007199254740993}')).toHaveLength(
-      2,
-    );
-    expect(decisionsIn('{"decision":1e400}{"decision":1e400}')).toHaveLength(1);
-    expect(distinctDecisions([ONE, TWO, ONE])).toEqual([ONE, TWO]);
+  test.each<[string, string, boolean]>([
+    [SURE, APPROVE, true],
+    [SURE, '{"decision":"reject","confidence":0.9}', false],
+    [ASKS, ASKS, true],
+    [ASKS, APPROVE, false],
+    ['{"decision":9007199254740992}', '{"decision":9007199254740993}', false],
+    ['{"decision":null}', '{}', false],
+  ])('%s and %s decide the same: %j', (one, other, expected) => {
+    expect(sameDecisionAs(one)(other)).toBe(expected);
   });
+});
+
+test.each<[string, string | undefined]>([
+  ['', undefined],
+  ['{}', '{}'],
+  ['{so} {"a":1} } {b}', '{"a":1}'],
+  ['It\'s 5" wide: {"a":"}{"}', '{"a":"}{"}'],
+  ['{"a":1} {"b":', '{"a":1}'],
+  ['[{"a":1},{"b":2}]', undefined],
+  ['{"a":1} {"b"}', undefined],
+  ['{"a",}', undefined],
+])('the one object of %j is %j', (text, object) => {
+  expect(onlyObjectIn(text)).toBe(object);
+});
+
+describe('a long text', () => {
+  afterEach(() => void vi.restoreAllMocks());
 
   test.each([
     ['braces that open', '{'.repeat(1_000_000)],
+    ['braces that open on lines', '\n{'.repeat(500_000)],
     ['objects that open', '{"a":'.repeat(200_000)],
     ['objects that are empty', '{}'.repeat(500_000)],
+    ['objects of something else', '{"a":1}'.repeat(150_000)],
+    ['braces that are no JSON', '{x}'.repeat(350_000)],
+    ['braces that are nearly JSON', '{"a"}'.repeat(200_000)],
+    ['fractions', '\\frac{a}{b} '.repeat(80_000)],
     ['nests that are no JSON', `${'{x'.repeat(300_000)}${'}'.repeat(300_000)}`],
     ['objects in objects', `${'{"a":'.repeat(150_000)}1${'}'.repeat(150_000)}`],
     ['quotes', '{"'.repeat(500_000)],
     ['quotes that are escaped', `{"${'\\"'.repeat(500_000)}`],
+    ['quotes that are escaped beside braces', '{"\\"'.repeat(250_000)],
     ['fences', `${FENCE}\n`.repeat(250_000)],
-  ])('a long text of %s is read, and has none', (_name, text) => {
-    expect(decisionsIn(text)).toEqual([]);
+    ['marks of calls', '<|tool_call{x}'.repeat(70_000)],
+  ])('of %s is not parsed', (_name, text) => {
+    const parse = vi.spyOn(JSON, 'parse');
+    const { alone, closing } = decisionsIn(text);
+    expect({ alone, closing }).toEqual({ alone: [] });
+    onlyObjectIn(text);
+    expect(parse.mock.calls.length).toBeLessThan(2);
   });
 
-  test('a deep one is given, for its reader to refuse', () => {
+  test('with a deep decision is given, for its reader to refuse', () => {
     const deep = `{"decision":${'['.repeat(400_000)}${']'.repeat(400_000)}}`;
-    expect(decisionsIn(`So: ${deep}`)).toEqual([deep]);
+    expect(read(`So: ${deep}`)).toEqual({ decision: deep });
   });
 
-  test('of many equal ones there is one', () => {
-    expect(decisionsIn(ONE.repeat(50_000))).toEqual([ONE]);
+  test('of many equal ones has one', () => {
+    expect(decisionsIn(APPROVE.repeat(40_000))).toEqual({ alone: [APPROVE] });
   });
 });

@@ -1,7 +1,14 @@
 // The decision as the arguments of one final tool (architecture §5): what a model is told about it, and how an answer
 // is read, alike for every provider. Text before a call streams as reasoning wherever there are tools; the transcript
 // knows nothing of it, there the final output is text.
-import { decisionsIn, distinctDecisions, splitObjects } from '../../rules/decision-text.ts';
+import {
+  decisionsIn,
+  distinctDecisions,
+  NOT_ALONE,
+  sameDecisionAs,
+  TWO_OUTPUTS,
+  type WrittenDecisions,
+} from '../../rules/decision-text.ts';
 import { faultText, readJson, type JsonFault, type ReadJson } from '../../rules/json-text.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
@@ -14,9 +21,6 @@ export const DECISION_TOOL_DESCRIPTION =
   'Takes your final output and ends the task. Called alone, once, after everything else.';
 
 const TOOL_RULE = `Here the final output is no text but the arguments of the tool ${DECISION_TOOL}: think aloud in plain text first, then call either tools or ${DECISION_TOOL}, that one alone and once.`;
-/** As models write a call that their endpoint did not know as one. */
-const CALL_AS_TEXT =
-  /<tool_call>|<function=|\[TOOL_CALLS\]|<\|(?:tool_call|python_tag)|<｜tool▁call/;
 
 /** The conversation with the rule of the decision tool in its system text. */
 export function toldOfDecisionTool(items: readonly TranscriptItem[]): TranscriptItem[] {
@@ -71,19 +75,20 @@ type ReadAnswer = Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'>;
  * no one intention can be read: then nothing is called, and the model is told why.
  */
 export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'>): ReadAnswer {
-  const { calls, text } = answer;
+  const { calls, text, said } = answer;
   const sent = calls.map((call) => argumentsOf(call, tools));
   const values = sent.map((read) => (read.ok ? read.value : null));
   const decided = values.filter((_, at) => calls[at]?.name === DECISION_TOOL);
+  const inText = decisionsIn(text);
   const decisions = {
     called: decided.map((value) => JSON.stringify(value)),
-    written: decisionsIn(answer.said),
+    inText,
+    inSaid: said === text ? inText : decisionsIn(said),
   };
   const fault = faultOf(answer, sent, decisions);
   const offered = tools.map(({ toolId }) => toolId);
   if (fault !== undefined) return unusable(answer, fault, offered);
-  const [written] = decisions.written;
-  if (calls.length === 0) return { kind: 'final', calls: [], final: finalIn(answer, written) };
+  if (calls.length === 0) return { kind: 'final', calls: [], final: finalIn(answer, decisions) };
   const [called] = decisions.called;
   if (called !== undefined) return { kind: 'final', calls: [], final: called };
   return {
@@ -96,16 +101,17 @@ export function readAnswer(answer: Answer, { tools }: Pick<ModelRequest, 'tools'
   };
 }
 
-/** Final outputs of one answer, as JSON: arguments of the decision tool, and what the text holds. */
+/** Final outputs of one answer, as JSON: arguments of the decision tool, and what its text and all that was said hold. */
 interface Decisions {
   readonly called: readonly string[];
-  readonly written: readonly string[];
+  readonly inText: WrittenDecisions;
+  readonly inSaid: WrittenDecisions;
 }
 
 function faultOf(
-  { calls, said, finished, malformed }: Answer,
+  { calls, finished, malformed }: Answer,
   sent: readonly ReadJson[],
-  { called, written }: Decisions,
+  decisions: Decisions,
 ): string | undefined {
   if (malformed !== undefined) return malformed;
   if ((calls.length > 0 && !finished) || sent.some((read) => !read.ok && !read.isJson))
@@ -113,19 +119,42 @@ function faultOf(
   if (calls.some(({ name }) => name.trim() === '')) return 'A call names no tool.';
   for (const [at, read] of sent.entries())
     if (!read.ok) return `${faultText(`The call of ${calls[at]?.name}`, read.fault)}.`;
-  if (called.length > 1 || distinctDecisions([...called, ...written]).length > 1)
-    return 'There were two final outputs at once.';
-  if (called.length + written.length > 0 && calls.length > called.length)
-    return 'There was a final output beside calls of tools: give the one or the other.';
-  if (calls.length === 0 && CALL_AS_TEXT.test(splitObjects(said).prose))
-    return 'A call of a tool was written as text.';
-  return undefined;
+  return faultOfDecisions(decisions, calls.length);
 }
 
-/** The text, unless what was shown before it has the decision, or has the braces that the decision in the text is in. */
-function finalIn({ text, said }: Answer, decision: string | undefined): string {
-  if (holdsDecision(text) === (decision !== undefined)) return text;
-  return decision ?? said;
+/** A plan in a sentence is nothing beside calls of tools; what is on a line of its own is a decision beside anything. */
+function faultOfDecisions(
+  { called, inText, inSaid }: Decisions,
+  calls: number,
+): string | undefined {
+  const alone = [...inSaid.alone, ...inText.alone];
+  if (called.length > 1) return TWO_OUTPUTS;
+  if (calls > called.length && called.length + alone.length > 0)
+    return 'There was a final output beside calls of tools: give the one or the other.';
+  const unclear = inSaid.unclear ?? inText.unclear;
+  if (unclear !== undefined && (calls === 0 || alone.length > 0)) return unclear;
+  if (calls === 0 && isHidden(inSaid, inText)) return NOT_ALONE;
+  const written = [...alone, inSaid.closing, inText.closing].filter((each) => each !== undefined);
+  const [decision] = called;
+  const isSame = decision === undefined ? undefined : sameDecisionAs(decision);
+  const isTwo = isSame
+    ? !written.every(isSame)
+    : calls === 0 && distinctDecisions(written).length > 1;
+  return isTwo ? TWO_OUTPUTS : undefined;
+}
+
+/** A decision in the text that stands in braces which were opened in what was shown before it. */
+function isHidden(inSaid: WrittenDecisions, inText: WrittenDecisions): boolean {
+  return decisionOf(inText) !== undefined && decisionOf(inSaid) === undefined;
+}
+
+function decisionOf({ alone, closing }: WrittenDecisions): string | undefined {
+  return alone[0] ?? closing;
+}
+
+/** The text, unless the decision was shown before it. */
+function finalIn({ text }: Answer, { inText, inSaid }: Decisions): string {
+  return decisionOf(inText) === undefined ? (decisionOf(inSaid) ?? text) : text;
 }
 
 /** What was said stays in the conversation as text: the model has to see what it is asked to mend. */
@@ -135,9 +164,9 @@ function unusable({ calls, text }: Answer, fault: string, offered: readonly stri
   return { kind: 'unusable', calls: [], final, unusable: `${fault} No tool was called.` };
 }
 
-/** Whether a text holds a final output, and no JSON alone that somebody quotes while thinking. */
+/** Whether a text holds a final output on a line of its own, and no JSON alone that somebody quotes while thinking. */
 export function holdsDecision(text: string): boolean {
-  return decisionsIn(text).length > 0;
+  return decisionsIn(text).alone.length > 0;
 }
 
 /** No arguments at all, and null, are those of a function without parameters. */
