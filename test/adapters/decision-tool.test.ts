@@ -256,6 +256,16 @@ describe('a decision in text', () => {
     ['shown, and again', [`So: ${OTHER}\n${OTHER}`], { final: OTHER, shown: `So: ${OTHER}\n` }],
     ['none', [`{"id":"A"}`], { final: '{"id":"A"}', shown: '' }],
     [
+      'behind a thought that the template opened',
+      [`Perhaps ${DECISION}, on the other`, ` hand:</th`, `ink>${OTHER}`],
+      { final: OTHER, shown: `Perhaps ${DECISION}, on the other hand:` },
+    ],
+    [
+      'behind that thought in prose',
+      [`I think: ${DECISION}.\n</think>\n\nSo: ${OTHER}`],
+      { final: OTHER, shown: `I think: ${DECISION}.\n\n\nSo: ${OTHER}` },
+    ],
+    [
       'that holds the end of a thought',
       ['{"decision": "a</think>b"}'],
       { final: '{"decision": "a</think>b"}', shown: '' },
@@ -302,6 +312,7 @@ describe('a decision in text', () => {
     ['a plan', `If it is there, I say ${DECISION}.`],
     ['plans', `I say ${DECISION} or ${OTHER}.`],
     ['a record', 'The case is {"case":7,"decision":"open"}.'],
+    ['what a thought says that the template opened', `Then ${DECISION}\n</think>\n`],
   ])('beside calls of tools %s in a sentence is none', (_name, content) => {
     expect(readContent(content, [reads])).toMatchObject({
       kind: 'calls',

@@ -44,4 +44,9 @@ export const OF_DECISIONS: readonly Row[] = [
   [54, [TEXT, 'pairs.pop();', 'break;'], [OF_TEXT, 'in another object']],
   [54, [TEXT, 'if (code === NEWLINE) return undefined;', ''], [OF_TEXT, 'one quote in braces']],
   [54, [TEXT, 'hasCall ||= beginsCall(before);', ''], [OF_TEXT, 'as arguments']],
+  [
+    54,
+    ['src/adapters/models/output-splitter.ts', "this.#prose = '';", ''],
+    [OF_TOOL, 'behind a thought that the template opened'],
+  ],
 ];

@@ -1,6 +1,6 @@
 // Splits a model's streamed text into reasoning, which is shown as it comes, and final output, which is not
-// (architecture §5: assistant text before a call or decision is the reasoning). `<think>` blocks are reasoning; the
-// final output begins where a line begins with `{` or a code fence.
+// (architecture §5: assistant text before a call or decision is the reasoning). `<think>` blocks are reasoning, also those
+// that the model's template has opened; the final output begins where a line begins with `{` or a code fence.
 
 const OPEN = '<think>';
 const CLOSE = '</think>';
@@ -77,12 +77,14 @@ export class OutputSplitter {
   }
 
   #showProse(): boolean {
-    const at = this.#pending.indexOf(OPEN);
     const newline = this.#pending.indexOf('\n');
-    if (at >= 0 && (newline < 0 || at < newline)) {
-      this.#show(at);
-      this.#pending = this.#pending.slice(OPEN.length);
-      this.#thinking = true;
+    const line = newline < 0 ? this.#pending : this.#pending.slice(0, newline);
+    const tag = firstTag(line);
+    if (tag) {
+      this.#show(tag.at);
+      this.#pending = this.#pending.slice(tag.name.length);
+      if (tag.name === OPEN) this.#thinking = true;
+      else this.#endThought();
       return true;
     }
     if (newline >= 0) {
@@ -90,10 +92,16 @@ export class OutputSplitter {
       this.#atLineStart = true;
       return true;
     }
-    const partial = partialTag(this.#pending, OPEN);
+    const partial = Math.max(partialTag(this.#pending, OPEN), partialTag(this.#pending, CLOSE));
     if (partial < this.#pending.length) this.#atLineStart = false;
     this.#show(this.#pending.length - partial);
     return false;
+  }
+
+  /** Of a thought that nothing opened here: templates of models do that, so all that was said so far is thought. */
+  #endThought(): void {
+    this.#prose = '';
+    this.#atLineStart = true;
   }
 
   #show(end: number): void {
@@ -103,6 +111,12 @@ export class OutputSplitter {
     this.#onReasoning(shown);
     this.#pending = this.#pending.slice(end);
   }
+}
+
+function firstTag(line: string): { name: string; at: number } | undefined {
+  const [open, close] = [line.indexOf(OPEN), line.indexOf(CLOSE)];
+  if (open >= 0 && (close < 0 || open < close)) return { name: OPEN, at: open };
+  return close < 0 ? undefined : { name: CLOSE, at: close };
 }
 
 /** Length of the longest end of `text` that may become `tag`. */
