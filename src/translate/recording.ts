@@ -4,6 +4,7 @@
 //   WorkflowTaskStarted          | the time of the batch, if its task completes
 //   WorkflowTaskCompleted        | the batch: everything that came before its task began
 //   WorkflowExecutionUpdateAccepted | a message of that batch, which history notes behind its task
+//   WorkflowExecutionUpdateCompleted | the message was taken, unless the outcome is a failure: then the run was not given it
 //   TimerStarted                 | its end, by which the timer is known from then on
 //   ActivityTaskCompleted, …     | stimuli of the next batch
 //   TimerFired, Signaled, CancelRequested |
@@ -58,25 +59,39 @@ type Failure = NonNullable<
 
 /** One segment's tasks. */
 class SegmentTasks {
-  readonly tasks: Task[] = [];
+  readonly #tasks: Task[] = [];
   /** Of a fork: what it was made from. */
   readonly pages: RecordingPage[] = [];
   readonly #activities = new Map<number, string>();
   /** By the event that started the timer: when it ends. */
   readonly #timers = new Map<number, number>();
+  /** By the event of its acceptance: a message that the run has not taken, or has refused. */
+  readonly #untaken = new Map<number, Stimulus>();
   #came: Stimulus[] = [];
   /** What came before the task that is under way began. */
   #given: readonly Stimulus[] = [];
   #startedMs = 0;
+
+  /**
+   * A message that was refused has changed nothing (workflows/messages.ts looks at it before it takes it): nobody who goes by the
+   * record is given it. One that is not answered yet waits, since a message is answered in the task that takes it.
+   */
+  tasks(): Task[] {
+    const untaken = new Set(this.#untaken.values());
+    return this.#tasks.map((task) => ({
+      ...task,
+      messages: task.messages.filter((message) => !untaken.has(message)),
+    }));
+  }
 
   read(event: HistoryEvent): void {
     if (event.workflowTaskStartedEventAttributes) {
       this.#startedMs = eventTimeMs(event);
       this.#given = [...this.#came];
     } else if (event.workflowTaskCompletedEventAttributes) {
-      const begins = this.tasks.length === 0;
+      const begins = this.#tasks.length === 0;
       const given = { atMs: this.#startedMs, begins, others: this.#given };
-      this.tasks.push({ ...given, messages: [], began: [], stated: [] });
+      this.#tasks.push({ ...given, messages: [], began: [], stated: [] });
       // What came while the task ran is history's behind it, or it was not completed.
       this.#came = this.#came.slice(this.#given.length);
       this.#given = [];
@@ -87,7 +102,7 @@ class SegmentTasks {
 
   #readCommand(event: HistoryEvent): void {
     const scheduled = event.activityTaskScheduledEventAttributes;
-    const task = this.tasks.at(-1);
+    const task = this.#tasks.at(-1);
     if (scheduled) {
       this.#activities.set(historyEventIdOf(event), scheduled.activityId ?? '');
       task?.began.push(scheduled.activityId ?? '');
@@ -95,16 +110,26 @@ class SegmentTasks {
     const timer = event.timerStartedEventAttributes;
     if (timer && task)
       this.#timers.set(historyEventIdOf(event), task.atMs + msOf(timer.startToFireTimeout));
+    if (task) this.#readMessage(event, task);
+    task?.stated.push(...statedIn(event));
+  }
+
+  #readMessage(event: HistoryEvent, task: Task): void {
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
+    const answered = event.workflowExecutionUpdateCompletedEventAttributes;
     const request = accepted?.acceptedRequest;
-    if (accepted && task)
-      task.messages.push({
+    if (accepted) {
+      const message: Stimulus = {
         kind: 'message',
         update: request?.input?.name ?? '',
         updateId: request?.meta?.updateId ?? '',
         message: jsonIn(request?.input?.args?.payloads, 'a message'),
-      });
-    task?.stated.push(...statedIn(event));
+      };
+      task.messages.push(message);
+      this.#untaken.set(historyEventIdOf(event), message);
+    }
+    if (answered && !answered.outcome?.failure)
+      this.#untaken.delete(Number(answered.acceptedEventId));
   }
 
   #stimulusOf(event: HistoryEvent): Stimulus | undefined {
@@ -216,7 +241,7 @@ export function recordingOf(
     for (const event of events) segment.read(event);
     return segment;
   });
-  const tasks = read.flatMap((segment) => segment.tasks);
+  const tasks = read.flatMap((segment) => segment.tasks());
   const places = new Map(entries.map(({ key }, sequence) => [key, sequence]));
   const own = fork ? livedBy(fork, tasks) : tasks;
   const isLater = (task: Task) => {

@@ -22,6 +22,26 @@ const signal = (childRunId: string): HistoryEvent => ({
   },
 });
 
+const accepted = (updateId: string, message: object): HistoryEvent => ({
+  workflowExecutionUpdateAcceptedEventAttributes: {
+    acceptedRequest: {
+      meta: { updateId },
+      input: { name: 'cancelRun', args: payloads(message) },
+    },
+  },
+});
+type Outcome = NonNullable<
+  NonNullable<HistoryEvent['workflowExecutionUpdateCompletedEventAttributes']>['outcome']
+>;
+const SUCCESS: Outcome = { success: payloads({ status: 'resolved' }) };
+const FAILURE: Outcome = { failure: { message: 'no' } };
+/** Of the Update that was accepted by that event. */
+const ended = (acceptedEventId: number, outcome: Outcome): HistoryEvent => ({
+  workflowExecutionUpdateCompletedEventAttributes: {
+    ...{ acceptedEventId: acceptedEventId as never, outcome },
+  },
+});
+
 describe('a batch is what one workflow task was given', () => {
   it('what came while a task ran is of the next one; what a lost task was given is given again', () => {
     const history = historyOf(
@@ -60,20 +80,32 @@ describe('a batch is what one workflow task was given', () => {
       ...[started, completed],
       { timerStartedEventAttributes: { startToFireTimeout: { seconds: 2 as never, nanos: 0 } } },
       { timerFiredEventAttributes: { startedEventId: 3 as never } },
-      ...[started, completed],
-      {
-        workflowExecutionUpdateAcceptedEventAttributes: {
-          acceptedRequest: {
-            meta: { updateId: 'u1' },
-            input: { name: 'cancelRun', args: payloads({ cancelledBy: 'me' }) },
-          },
-        },
-      },
+      ...[started, completed, accepted('u1', { cancelledBy: 'me' }), ended(7, SUCCESS)],
     );
     const [, second] = recordingOf([history], []).batches;
     expect(second?.stimuli).toEqual([
       { kind: 'message', update: 'cancelRun', updateId: 'u1', message: { cancelledBy: 'me' } },
       { kind: 'timer', deadlineMs: 2_005 },
+    ]);
+  });
+
+  // [I73]
+  it('a message that the run refused is none that it was given, nor is one that it has not taken yet', () => {
+    const said = (updateId: string) => accepted(updateId, { by: updateId });
+    const history = historyOf(
+      ...[started, completed, said('refused'), ended(3, FAILURE)],
+      ...[said('second'), said('first'), ended(6, SUCCESS), ended(5, SUCCESS), said('open')],
+      ...[signal('a'), started, completed],
+    );
+    const { batches } = recordingOf([history], []);
+    expect(batches).toMatchObject([
+      { stimuli: [{ updateId: 'second' }, { updateId: 'first' }] },
+      { stimuli: [{ childRunId: 'a' }] },
+    ]);
+    // The same in the next segment, whose events have their own ids.
+    const next = historyOf(started, completed, said('next'), ended(3, SUCCESS));
+    expect(recordingOf([history, next], []).batches.at(-1)?.stimuli).toMatchObject([
+      { updateId: 'next' },
     ]);
   });
 

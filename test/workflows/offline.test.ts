@@ -6,10 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { playIn } from '../../src/adapters/temporal/offline.ts';
 import { livedBy, type RecordedEntry, type Recording } from '../../src/rules/recording.ts';
 import type { RunInput } from '../../src/rules/run-input.ts';
+import { subjectOf } from '../../src/rules/subject.ts';
+import type { HistoryEvent } from '../../src/ports/history.ts';
 import { compareReplayed, type Compared } from '../../src/rules/replayed.ts';
 import { recordingOf } from '../../src/translate/recording.ts';
 import { ACTIVITY_NAMES } from '../support/model/behaviours.ts';
-import { playCase, playFork, type CaseEnd } from '../support/model/case.ts';
+import { playCase, playFork, type CaseEnd, type TimedMessage } from '../support/model/case.ts';
 import { openIsolate, type Isolate } from '../support/model/isolate.ts';
 import { generatedInput } from '../support/model/workflows.ts';
 import { chain, node, runInput } from '../support/definitions.ts';
@@ -200,6 +202,65 @@ it('[I106] a fork of a run that waited for a task with room when it was forked',
     const made = await playFork(isolate, { seed: 'room', input, source, fork, recording });
     expect(made.types).not.toContain('replay.diverged');
   }
+});
+
+describe('a message that the run refused as a segment began', () => {
+  const input = runInput(
+    chain('refusing', [
+      delay('first', 40),
+      node('gate', 'core.approvalGate', { config: { timeoutMs: 400 } }),
+      node('end', 'core.noop'),
+    ]),
+    { runId: 'run-refusing', forceContinueAsNewAfter: 5 },
+  );
+  const play = (messages: TimedMessage[]) =>
+    playCase(isolate, 'refusing', { input, messages, isUndisturbed: true });
+  const isRefused = (event: HistoryEvent) => {
+    const { acceptedEventId, outcome } =
+      event.workflowExecutionUpdateCompletedEventAttributes ?? {};
+    return acceptedEventId !== undefined && Boolean(outcome?.failure);
+  };
+
+  // [I73]
+  it('is in no record, and what is forked behind it has the log of its source', async () => {
+    const { rows } = await play([]);
+    const asked = rows.find(({ type }) => type === 'node.suspended');
+    const { interruptId } = JSON.parse(asked?.payload ?? '{}') as { interruptId: string };
+    const message = {
+      ...{ kind: 'resolve-interrupt' as const, nodeId: 'gate', interruptId, bodyDigest: 'b' },
+      ...{ value: { action: 'accept' }, schemaDigest: 'sha256:other' },
+      resolvedBy: subjectOf('session', 'default', 'ada'),
+    };
+    const met = new Set<number>();
+    for (let afterMs = 0; afterMs < 200; afterMs += 2) {
+      const source = await play([{ afterMs, message }]);
+      const at = source.histories.findIndex((events) => events.some(isRefused));
+      if (at < 0 || met.has(at)) continue;
+      met.add(at);
+      const recording = livedBy(input.runId, recordingOf(source.histories, source.rows));
+      const given = recording.batches.flatMap(({ stimuli }) => stimuli);
+      expect(given.filter(({ kind }) => kind === 'message')).toEqual([]);
+      expect((await replayed(input, recording)).difference).toBeUndefined();
+      for (let fromSeq = 0; fromSeq <= source.rows.length; fromSeq++)
+        for (const mode of ['replay', 'branch'] as const) {
+          const fork = { sourceRunId: input.runId, mode, fromSeq, length: source.rows.length };
+          const made = await playFork(isolate, {
+            seed: 'refusing',
+            input,
+            source,
+            fork,
+            recording,
+          });
+          const own = JSON.stringify(made.rows.slice(0, fromSeq));
+          expect(own.replaceAll('fork-refusing', input.runId)).toBe(
+            JSON.stringify(source.rows.slice(0, fromSeq)),
+          );
+          expect(made.types).not.toContain('replay.diverged');
+        }
+    }
+    // Before the question is asked, and while it is.
+    expect(met.size).toBeGreaterThan(1);
+  });
 });
 
 describe('what differs is found, with both sides', () => {

@@ -176,6 +176,8 @@ class ModelledExecution implements Execution {
   /** Ids that this execution knows: the server itself answers one that comes again. */
   readonly #seen: Set<string>;
   readonly #accepted = new Map<string, Update>();
+  /** By the Update's id: the event of its acceptance. */
+  readonly #acceptedAt = new Map<string, number>();
   #flags: readonly number[] = [];
   #isTaskDue = false;
   /** Events of history that the world knows. */
@@ -394,15 +396,35 @@ class ModelledExecution implements Execution {
         },
       });
     else if (setPatchMarker) this.#mark(setPatchMarker.patchId ?? '');
-    else if (updateResponse) {
-      if (updateResponse.accepted)
-        this.#record({
-          workflowExecutionUpdateAcceptedEventAttributes: {
-            acceptedRequest: this.#requestOf(updateResponse.protocolInstanceId ?? ''),
-          },
-        });
-      else this.#record({ workflowExecutionUpdateCompletedEventAttributes: {} });
-    } else this.#finish(command);
+    else if (updateResponse) this.#respond(updateResponse);
+    else this.#finish(command);
+  }
+
+  #respond({
+    protocolInstanceId,
+    accepted,
+    rejected,
+    completed,
+  }: NonNullable<Command['updateResponse']>): void {
+    const updateId = protocolInstanceId ?? '';
+    const acceptedEventId = this.#acceptedAt.get(updateId);
+    if (accepted) {
+      const acceptedRequest = this.#requestOf(updateId);
+      const at = this.#record({
+        workflowExecutionUpdateAcceptedEventAttributes: { acceptedRequest },
+      });
+      this.#acceptedAt.set(updateId, at);
+      return;
+    }
+    const success = { payloads: completed ? [completed] : [] };
+    this.#record({
+      workflowExecutionUpdateCompletedEventAttributes: {
+        meta: { updateId },
+        // Of one that was refused before it was taken in a server writes nothing; known cases count this event.
+        ...(acceptedEventId === undefined ? {} : { acceptedEventId: acceptedEventId as never }),
+        outcome: rejected ? { failure: rejected } : { success },
+      },
+    });
   }
 
   #requestOf(id: string) {
