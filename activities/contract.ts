@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../src/rules/json.ts';
 import type { CausedBy, StepResult } from '../src/rules/journal.ts';
 import type { HandoffTarget } from '../src/rules/handoffs.ts';
 import type { RecordedLog } from '../src/rules/overlay.ts';
-import type { RecordedAnswer } from '../src/rules/recorded-answers.ts';
+import type { RecordedAnswer } from '../src/rules/heard.ts';
 import type { ForkOf, PinnedAgent, RunHeader } from '../src/rules/run-input.ts';
 import type { ShownCall } from '../src/ports/effects.ts';
 import type { MemberName } from '../src/ports/cohorts.ts';

@@ -2,8 +2,9 @@
 // what its tasks were given. Nobody is asked here, and silence is no answer.
 import { shownText } from '../src/rules/cohort.ts';
 import { payloadOf } from '../src/rules/damaged.ts';
+import type { RecordedAnswer } from '../src/rules/heard.ts';
 import type { StepResult } from '../src/rules/journal.ts';
-import { answersTo, questionText, type RecordedAnswer } from '../src/rules/recorded-answers.ts';
+import { answersTo, questionText } from '../src/rules/recorded-answers.ts';
 import type { RecordedAnswersInput, RecordedAnswersOutput } from './contract.ts';
 import { recordedRows } from './recorded-rows.ts';
 import type { ActivityPorts } from './ports.ts';

@@ -10,6 +10,7 @@
 import { ApplicationFailure, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { TERMINAL_KEY } from '../src/rules/ids.ts';
+import { goesByOther } from '../src/rules/overlay.ts';
 import {
   beginningMs,
   givenOf,
@@ -241,6 +242,7 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
     run.state.sourceLength = fromSeq;
     for (const frame of Object.values(run.state.frames)) frame.sourceLength = fromSeq;
   }
+  const before = run.state.overlay;
   takeOverlay(run, inherited);
   takeOverlay(run, overlay);
   const streams = comparison.openStreams(fromSeq);
@@ -254,7 +256,9 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   const children = mode === 'branch' ? renameChildren(run, { livedAs: lived, times }) : new Map();
   const strangers = tellNobody(run);
   steps.leave({ mode, laterMs, overlay: own, streams, performed, children, strangers }, atMs);
+  // It takes the place of the one that its source heard there.
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
+  if (goesByOther(before, run.state.overlay)) noteHeard(run.state);
   if (!steps.isReplay()) return;
   const { interrupts, pause, children: begun = {} } = run.state;
   const isAsking = Object.values(interrupts).some(({ resolution }) => !resolution);
@@ -262,6 +266,11 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   if (isAsking || pause) endRun(run, { kind: 'failed', error: UNANSWERED });
   if (Object.values(begun).some(({ hasEnded }) => !hasEnded))
     endRun(run, { kind: 'failed', error: UNENDED });
+}
+
+/** What is heard from now on is none of the record that the fork goes by. */
+function noteHeard({ interrupts }: RunState): void {
+  for (const open of Object.values(interrupts)) open.ofRecord = open.heard;
 }
 
 interface Leaves {

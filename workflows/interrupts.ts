@@ -207,16 +207,22 @@ async function takeRecorded(
   const seek = { step: `${step}.recorded`, input };
   const { answers } = await steps.run(visit, 'recordedAnswers', seek);
   open.isSought = true;
+  // It was asked for before the fork left another source, and now it goes by no record.
+  if (!state.overlay?.recordedAnswers) return;
   const atMs = steps.now(stepKey(visit, seek.step));
-  // Some of them it may have been given before it left its source.
-  for (const answer of answers.slice(open.heard)) {
+  // Some of them it may have been given before it left its source. What people say meanwhile is none of them.
+  const left = answers.slice(open.ofRecord);
+  const before = open.heard;
+  for (const answer of left) {
     if (open.resolution) return;
-    if (mayRepeat && actionIn(answer.value) === 'accept' && !state.overlay?.recordedTools) break;
+    if (mayRepeat && actionIn(answer.value) === 'accept' && !state.overlay.recordedTools) break;
     if (!valueRefusal(open, answer)) resolve(open, { ...answer, atMs, isRecorded: true });
   }
   if (open.resolution || answers.length === 0) return;
-  const left = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
-  await steps.run(visit, 'recordedAnswers', left);
+  // Also one that was not taken has its place: who reads the record counts all (heardIn).
+  open.heard = before + left.length;
+  const note = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
+  await steps.run(visit, 'recordedAnswers', note);
 }
 
 function remove(run: Run, { interruptId, nodeId }: Interrupt): void {

@@ -3,12 +3,13 @@
 // segment.
 import { ApplicationFailure } from '@temporalio/workflow';
 import { ERRORS, type ErrorCode } from '../src/rules/errors.ts';
-import type {
-  MessageKind,
-  MessageOf,
-  MessageOutcome,
-  ResolveInterruptMessage,
-  RunMessage,
+import {
+  withKept,
+  type MessageKind,
+  type MessageOf,
+  type MessageOutcome,
+  type ResolveInterruptMessage,
+  type RunMessage,
 } from '../src/rules/messages.ts';
 import { durationLimitMs } from '../src/rules/run-input.ts';
 import { endRun, type Run } from './context.ts';
@@ -17,10 +18,6 @@ import { noteStatus } from './journal.ts';
 import { isPausing, pause, resume } from './pause.ts';
 import { keepTime, keepTimeRefusal, skipRefusal, takeSkip } from './rehearsal.ts';
 import type { Entered } from './steps.ts';
-
-/** Outcomes kept for repeats: 24 h, at most 200 (architecture §4). */
-const OUTCOMES_KEPT = 200;
-const OUTCOMES_KEPT_MS = 24 * 3600 * 1000;
 
 /** What a run makes of one kind of message. Both are synchronous: nothing comes between them. */
 interface Handler<Message> {
@@ -70,12 +67,8 @@ function knownOutcome(run: Run, { updateId }: Entered): MessageOutcome | undefin
 }
 
 function remember(run: Run, { updateId, atMs }: Entered, outcome: MessageOutcome): MessageOutcome {
-  if (updateId !== undefined) {
-    const kept = run.state.outcomes
-      .filter((known) => known.atMs > atMs - OUTCOMES_KEPT_MS)
-      .slice(1 - OUTCOMES_KEPT);
-    run.state.outcomes = [...kept, { updateId, atMs, outcome }];
-  }
+  if (updateId !== undefined)
+    run.state.outcomes = withKept(run.state.outcomes, { updateId, atMs, outcome });
   return outcome;
 }
 

@@ -3,7 +3,11 @@
 import type { Overlay } from '../src/rules/overlay.ts';
 import { mergedOverlay, withOverlay } from '../src/rules/overlay.ts';
 import { verbosityOf, type RunInput } from '../src/rules/run-input.ts';
-import type { CallToolInput, InferTurnInput } from '../activities/contract.ts';
+import type {
+  CallToolInput,
+  InferTurnInput,
+  RecordedAnswersInput,
+} from '../activities/contract.ts';
 import type { Run } from './context.ts';
 import type { ActivityName, StepRequest } from './steps.ts';
 
@@ -19,7 +23,8 @@ export function takeOverlay(run: Run, overlay: Overlay | undefined): void {
 type Overlaid = Partial<
   Pick<InferTurnInput, 'agent' | 'model' | 'configurable' | 'said' | 'verbosity'>
 > &
-  Partial<Pick<CallToolInput, 'resolution'>>;
+  Partial<Pick<CallToolInput, 'resolution'>> &
+  Partial<Pick<RecordedAnswersInput, 'recordedBy'>>;
 
 interface OverlaidStep {
   readonly name: ActivityName;
@@ -36,6 +41,7 @@ export function overlaid<Name extends ActivityName>(
   if (!overlay) return request;
   const input = request.input as Overlaid;
   const { agent, model, configurable, verbosity } = input;
+  const { recordedAnswers } = overlay;
   const changed: Overlaid = {
     ...(agent ? { agent: overlay.agents?.[agent.agentId] ?? agent } : {}),
     ...(agent && model ? { model: overlay.models?.[agent.modelClass] ?? model } : {}),
@@ -43,6 +49,7 @@ export function overlaid<Name extends ActivityName>(
     ...(verbosity && overlay.configurable
       ? { verbosity: verbosityOf({ configurable: overlay.configurable, policy }) }
       : {}),
+    ...(name === 'recordedAnswers' && recordedAnswers ? { recordedBy: recordedAnswers } : {}),
   };
   const { answer, recordedTools } = overlay;
   // Nobody is waited for, where nothing is performed.

@@ -92,6 +92,21 @@ export interface Resting {
   readonly children: readonly string[];
 }
 
+/** What is known of a message that a run has taken: a repeat of it is known by its id. */
+export interface Kept {
+  readonly updateId: string;
+  readonly atMs: number;
+}
+
+/** Kept for repeats: 24 h, at most 200 (architecture §4). */
+const KEPT = 200;
+const KEPT_MS = 24 * 3600 * 1000;
+
+/** `one` beside those that are still kept when it is taken. */
+export function withKept<One extends Kept>(before: readonly One[], one: One): One[] {
+  return [...before.filter(({ atMs }) => atMs > one.atMs - KEPT_MS).slice(1 - KEPT), one];
+}
+
 interface Travel {
   /**
    * Name of its Temporal Update. It stands in recorded histories and never changes; what they hold has no `kind`, so

@@ -55,6 +55,12 @@ export function mergedOverlay(before: Overlay | undefined, later: Overlay | unde
   };
 }
 
+/** Whether recorded answers are those of another record from now on. */
+export function goesByOther(before: Overlay | undefined, now: Overlay | undefined): boolean {
+  const [one, other] = [before?.recordedAnswers, now?.recordedAnswers];
+  return one?.runId !== other?.runId || one?.length !== other?.length;
+}
+
 /** Runs whose records a fork goes by, its source included, once it lives. */
 export function recordsOf(fork: {
   readonly sourceRunId: string;

@@ -1,12 +1,8 @@
 // What people answered in a run's record, for a fork that asks the same (replay.md §Modes). The same question stands at the
 // same place and asks the same, byte for byte: a person's answer counts for nothing that the person did not see.
+import { heardIn, type RecordedAnswer } from './heard.ts';
 import { isJsonObject, canonicalJson, type JsonValue } from './json.ts';
-import { MESSAGES, type ResolveInterruptMessage } from './messages.ts';
-import type { Batch, Stimulus } from './recording.ts';
-import type { Subject } from './subject.ts';
-
-/** A type, not an interface: it is JSON. */
-export type RecordedAnswer = { readonly value: JsonValue; readonly resolvedBy: Subject };
+import type { Batch } from './recording.ts';
 
 /**
  * Two questions are the same where this is: word for word, whatever the values look like. A branch asks under the ids that
@@ -28,29 +24,7 @@ function withoutEffectId(data: JsonValue): JsonValue {
 
 /** In their order: those that people sent, and those that a fork took from the record of its own source. */
 export function answersTo(interruptId: string, batches: readonly Batch[]): RecordedAnswer[] {
-  return batches.flatMap(({ stimuli, leaves }) => {
-    const given = leaves?.overlay?.answer;
-    const ofOverlay = given?.kind === 'message' ? answerIn(given.message, interruptId) : [];
-    return [...ofOverlay, ...stimuli.flatMap((stimulus) => answersOf(stimulus, interruptId))];
-  });
-}
-
-function answersOf(stimulus: Stimulus, interruptId: string): RecordedAnswer[] {
-  if (stimulus.kind === 'message')
-    return stimulus.update === MESSAGES['resolve-interrupt'].update
-      ? answerIn(stimulus.message as Partial<ResolveInterruptMessage>, interruptId)
-      : [];
-  if (stimulus.kind !== 'step' || stimulus.outcome.kind !== 'completed') return [];
-  const { output } = stimulus.outcome.result;
-  const isTaken = isJsonObject(output) && output.interruptId === interruptId;
-  return isTaken && Array.isArray(output.answers) ? (output.answers as RecordedAnswer[]) : [];
-}
-
-function answerIn(
-  { interruptId: of, value, resolvedBy }: Partial<ResolveInterruptMessage>,
-  interruptId: string,
-): RecordedAnswer[] {
-  return of === interruptId && value !== undefined && resolvedBy !== undefined
-    ? [{ value, resolvedBy }]
-    : [];
+  return heardIn(batches)
+    .filter((heard) => heard.interruptId === interruptId)
+    .map(({ value, resolvedBy }) => ({ value, resolvedBy }));
 }

@@ -1,9 +1,10 @@
 // What a fork is made from (architecture §6): the stimuli that a run was given, in its own batches, and the log that came
 // of them. JSON: it enters the fork's history page by page, so that the fork's log needs its source no more.
 import { eventRow } from './events.ts';
+import { heardIn } from './heard.ts';
 import { activityEventKey, indexOfKey } from './ids.ts';
 import type { CausedBy, RecordedEvent, StepResult } from './journal.ts';
-import { isJsonObject, type JsonValue } from './json.ts';
+import type { JsonValue } from './json.ts';
 import { MESSAGES } from './messages.ts';
 import type { ForkOf } from './run-input.ts';
 
@@ -182,7 +183,7 @@ function unansweredBehind(
   if (mode === 'replay') return () => false;
   const answeredAt = answersIn(entries);
   const toldBefore = heardBefore(fromSeq, entries);
-  const places = placesHeard(batches);
+  const places = new Map(heardIn(batches).map(({ stimulus, place }) => [stimulus, place]));
   return (stimulus) => {
     if (stimulus.kind !== 'message') return false;
     const { interruptId = '' } = stimulus.message as { interruptId?: string };
@@ -217,42 +218,6 @@ function heardBefore(fromSeq: number, entries: readonly RecordedEntry[]): Map<st
       heard.set(interruptId, indexOfKey(key) ?? 0);
   }
   return heard;
-}
-
-/** Each message that answers a question with its place among all that were heard of it, from 1. */
-function placesHeard(batches: readonly Batch[]): Map<Stimulus, number> {
-  const places = new Map<Stimulus, number>();
-  const heard = new Map<string, number>();
-  const known = new Set<string>();
-  for (const { stimuli, leaves } of batches) {
-    const { answer } = leaves?.overlay ?? {};
-    if (answer?.kind === 'message') hear(answer.message.interruptId);
-    for (const stimulus of stimuli) {
-      if (stimulus.kind === 'step') hearRecorded(stimulus);
-      if (stimulus.kind !== 'message' || known.has(stimulus.updateId)) continue;
-      known.add(stimulus.updateId);
-      const { interruptId } = stimulus.message as { interruptId?: string };
-      if (interruptId !== undefined) places.set(stimulus, hear(interruptId));
-    }
-  }
-  return places;
-
-  function hear(interruptId: string): number {
-    const place = (heard.get(interruptId) ?? 0) + 1;
-    heard.set(interruptId, place);
-    return place;
-  }
-
-  /**
-   * What the run took from the record of its own source: all answers there, of which it may have heard some. One that it refused
-   * is counted as well: a branch that leaves after that may ask again what the next answer had settled.
-   */
-  function hearRecorded({ outcome }: Extract<Stimulus, { kind: 'step' }>): void {
-    if (outcome.kind !== 'completed' || !isJsonObject(outcome.result.output)) return;
-    const { interruptId, answers } = outcome.result.output;
-    if (typeof interruptId === 'string' && Array.isArray(answers))
-      heard.set(interruptId, Math.max(heard.get(interruptId) ?? 0, answers.length));
-  }
 }
 
 function isCancel(stimulus: Stimulus): boolean {

@@ -183,6 +183,46 @@ describe('replay.md §Modes: a branch goes by what people answered', () => {
     expect(votes(await endOf(of))).toEqual(['a', 'c']);
   });
 
+  // [I73]
+  it('a fork of such a fork hears once what that had heard before it left its source', async () => {
+    const runId = await source(
+      QUORUM.id,
+      { action: 'ask', feedback: 'For whom?', voter: 'a' },
+      ...['a', 'b'].map((voter) => ({ action: 'accept', voter })),
+    );
+    const asked = (rows: readonly LogRow[]) => payloads(rows, 'openwop-temporal.asked-back').length;
+    const at = (await rowsOf(runId)).findIndex(({ type }) => type === 'approval.granted');
+    const one = await branch(runId, at);
+    expect(asked(await endOf(one))).toBe(1);
+    const rows = await endOf(await branch(one, 0));
+    expect(asked(rows)).toBe(1);
+    expect(rows.at(-1)?.type).toBe('run.completed');
+  });
+
+  // [I73]
+  it('a fork that leaves such a fork while that asks its record goes by what it was told to go by', async () => {
+    const first = await host.startRun({ workflowId: QUORUM.id });
+    await host.waitFor(first, waits);
+    expect((await say(first, { action: 'accept', voter: 'a' })).status).toBe(200);
+    const voters = async (runId: string) =>
+      payloads(await rowsOf(runId), 'approval.granted').map(({ principal }) => principal);
+    const one = await branch(first, 0);
+    await host.waitFor(one, waits);
+    await expect.poll(() => voters(one)).toEqual(['a']);
+    expect((await say(one, { action: 'accept', voter: 'c' })).status).toBe(200);
+    const rows = await endOf(one);
+    const at = rows.findIndex(({ type }) => type === 'openwop-temporal.voted');
+    const recorded = await branch(one, at);
+    await endOf(recorded);
+    expect(await voters(recorded)).toEqual(['a', 'c']);
+    const live = await branch(one, at, { answers: 'live' });
+    await host.waitFor(live, waits);
+    for (const voter of ['d', 'e'])
+      expect((await say(live, { action: 'accept', voter })).status).toBe(200);
+    await endOf(live);
+    expect(await voters(live)).toEqual(['d', 'e']);
+  });
+
   it('turns of a conversation that the log of the source tells are not said again', async () => {
     const runId = await source(
       TALK.id,

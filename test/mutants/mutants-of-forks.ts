@@ -13,7 +13,63 @@ const OF_WORDS = 'test/workflows/former-words.test.ts';
 const OF_EFFECTS = 'test/acceptance/fork-effects.test.ts';
 const OF_RECORDS = [OFFLINE, 'a record that is played states'] as const;
 
+const HEARD = 'src/rules/heard.ts';
+const OF_HEARD = 'test/rules/heard.test.ts';
+const INTERRUPTS = 'workflows/interrupts.ts';
+const OF_ANSWERS = 'test/workflows/answers.test.ts';
+const LEFT_AMID = ['test/acceptance/fork-answers.test.ts', 'while that asks its record'] as const;
+
 export const OF_FORKS: readonly Row[] = [
+  [
+    73,
+    ['src/translate/recording.ts', 'if (answered && !answered.outcome?.failure)', 'if (answered)'],
+    ['test/translate/recording.test.ts', 'a message that the run refused'],
+  ],
+  [
+    73,
+    [HEARD, 'if (this.#kept.some((known) => known.updateId === updateId)) return true;', ''],
+    [OF_HEARD, 'came again in another segment'],
+  ],
+  [
+    73,
+    [HEARD, '.slice(this.#ofRecord.get(interruptId) ?? 0)', ''],
+    [OF_HEARD, 'in the record that had told it before'],
+  ],
+  [
+    73,
+    [HEARD, 'if (goesByOther(this.#overlay, now)) ', ''],
+    [OF_HEARD, 'goes on with what is left of it'],
+  ],
+  [
+    73,
+    [HEARD, 'if (!this.#overlay?.recordedAnswers) return;', ''],
+    [OF_HEARD, 'takes nothing that a step has read'],
+  ],
+  [
+    73,
+    [INTERRUPTS, 'answers.slice(open.ofRecord)', 'answers.slice(open.heard)'],
+    [OF_ANSWERS, 'is sent while the record is asked'],
+  ],
+  [
+    73,
+    [INTERRUPTS, 'open.heard = before + left.length;', ''],
+    [OF_ANSWERS, 'that is not taken has its place'],
+  ],
+  [73, [INTERRUPTS, 'if (!state.overlay?.recordedAnswers) return;', ''], LEFT_AMID],
+  [
+    73,
+    [
+      'workflows/overlay.ts',
+      "name === 'recordedAnswers' && recordedAnswers",
+      "name !== 'recordedAnswers' && recordedAnswers",
+    ],
+    LEFT_AMID,
+  ],
+  [
+    73,
+    ['workflows/fork.ts', 'open.ofRecord = open.heard;', 'open.ofRecord = 0;'],
+    ['test/acceptance/fork-answers.test.ts', 'are not asked for again'],
+  ],
   [
     79,
     [

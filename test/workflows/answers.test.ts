@@ -184,3 +184,69 @@ test.each<[string, JsonObject[], string, number]>([
   const last = type === VOTED ? deciding.length : 0;
   expect(stated.filter((one) => one.type === type)).toHaveLength(most + last);
 });
+
+/** A gate with a quorum of two, in a branch that has heard `before` and goes by a record with `answers`, while it asks that. */
+async function seeking(at: string, answers: readonly JsonObject[], before = 0) {
+  const actions = ['accept', 'reject', 'ask'];
+  const gate = node(at, 'core.approvalGate', { config: { requiredApprovals: 2, actions } });
+  let end: (found: object) => void = () => {};
+  const found = new Promise<JsonObject>((resolve) => (end = resolve as typeof end));
+  const plain = plainRun(runInput(definition('gate', [gate])), (name) =>
+    name === 'recordedAnswers' ? (found as unknown as JsonObject) : null,
+  );
+  const outcome = approvalGate(plain.visit(at));
+  const { interruptId } = plain.stated()[0]?.payload as { interruptId: string };
+  const resolvedBy = subjectOf('session', 'default', 'ada');
+  const send = (voter: string) =>
+    plain.send(`k-${voter}`, {
+      ...{ kind: 'resolve-interrupt', nodeId: at, interruptId, bodyDigest: `b-${voter}` },
+      ...{ value: { action: 'accept', voter }, resolvedBy, schemaDigest: schemaDigest(actions) },
+    });
+  const open = plain.run.state.interrupts[interruptId];
+  if (!open) throw new Error('nothing is asked');
+  for (let count = 0; count < before; count++) send(`before-${count}`);
+  plain.run.state.overlay = { recordedAnswers: { runId: 'source', length: 1 } };
+  if (before > 0) open.ofRecord = before;
+  plain.waits[0]?.end(true);
+  const given = async () => {
+    end({ answers: answers.map((value) => ({ value, resolvedBy })) });
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { plain, outcome, open, send, given };
+}
+
+const granted = (plain: PlainRun) =>
+  plain.stated().flatMap(({ type, payload }) => {
+    const { principal } = payload as { principal?: string };
+    return type === 'approval.granted' ? [principal] : [];
+  });
+
+// [I73]
+test('an answer that is sent while the record is asked takes no recorded one its place', async () => {
+  const votes = ['a', 'b'].map((voter) => ({ action: 'accept', voter }));
+  const { plain, open, send, given } = await seeking('meanwhile', votes);
+  send('live');
+  await given();
+  expect(granted(plain)).toEqual(['live', 'a']);
+  expect(open.resolution).toBeDefined();
+});
+
+// [I73]
+test('an answer of the record that is not taken has its place before those that come later', async () => {
+  const asks = timesOf(51).map((at) => ({ action: 'ask', feedback: `${at}` }));
+  const { plain, open, send, given } = await seeking('refusing', asks);
+  await given();
+  expect(open.askedBack).toBe(50);
+  send('live');
+  expect(granted(plain)).toEqual(['live']);
+  expect(open.heard).toBe(52);
+});
+
+// [I73]
+test('of a record it is given what it has not heard of that before', async () => {
+  const votes = ['before-0', 'b'].map((voter) => ({ action: 'accept', voter }));
+  const { plain, open, given } = await seeking('behind', votes, 1);
+  await given();
+  expect(granted(plain)).toEqual(['before-0', 'b']);
+  expect(open.heard).toBe(2);
+});
