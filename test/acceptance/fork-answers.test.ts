@@ -200,7 +200,7 @@ describe('replay.md §Modes: a branch goes by what people answered', () => {
   });
 
   // [I73]
-  it('a fork that leaves such a fork while that asks its record goes by what it was told to go by', async () => {
+  it('a fork of such a fork, from before its first answer, goes by what it was told to go by', async () => {
     const first = await host.startRun({ workflowId: QUORUM.id });
     await host.waitFor(first, waits);
     expect((await say(first, { action: 'accept', voter: 'a' })).status).toBe(200);

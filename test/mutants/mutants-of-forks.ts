@@ -17,7 +17,7 @@ const HEARD = 'src/rules/heard.ts';
 const OF_HEARD = 'test/rules/heard.test.ts';
 const INTERRUPTS = 'workflows/interrupts.ts';
 const OF_ANSWERS = 'test/workflows/answers.test.ts';
-const LEFT_AMID = ['test/acceptance/fork-answers.test.ts', 'while that asks its record'] as const;
+const LEFT_AMID = [OF_ANSWERS, 'left its source while that asked'] as const;
 
 export const OF_FORKS: readonly Row[] = [
   [

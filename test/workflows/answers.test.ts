@@ -7,6 +7,7 @@ import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
+import { overlaid } from '../../workflows/overlay.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 
 const LIMIT_MS = 60_000;
@@ -249,4 +250,29 @@ test('of a record it is given what it has not heard of that before', async () =>
   await given();
   expect(granted(plain)).toEqual(['before-0', 'b']);
   expect(open.heard).toBe(2);
+});
+
+// [I73]
+test('a fork that left its source while that asked its record takes none of it where people answer', async () => {
+  const votes = ['a', 'b'].map((voter) => ({ action: 'accept', voter }));
+  const { plain, send, given } = await seeking('left', votes);
+  plain.run.state.overlay = { recordedAnswers: null };
+  await given();
+  send('live');
+  expect(granted(plain)).toEqual(['live']);
+});
+
+// [I73]
+test('a fork that left its source while that asked its record asks its own', () => {
+  const asking = { runId: 'first', length: 1 };
+  const own = { runId: 'source', length: 9 };
+  const step = { name: 'recordedAnswers', activityId: 'gate/seek', policy: {} as never } as const;
+  const asks = (recordedAnswers: typeof own | undefined) => {
+    const input = { recordedBy: asking, askedKey: 'asked', interruptId: 'int-1' };
+    const request = { step: 'ask.recorded', input: { ...input, question: {} as never } };
+    const overlay = recordedAnswers ? { recordedAnswers } : {};
+    return overlaid<'recordedAnswers'>(request, { ...step, overlay }).input.recordedBy;
+  };
+  expect(asks(own)).toEqual(own);
+  expect(asks(undefined)).toEqual(asking);
 });
