@@ -307,7 +307,7 @@ const [BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x5b, 0x5d, 0x7b, 0x7d];
 const NUMBER = /[-+.\deE]*/y;
 
 /** Of the string that begins there: the place of its last quote, or the end of the text. */
-export function endOfString(text: string, from: number): number {
+function endOfString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at;
