@@ -100,8 +100,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       await givenUp.look(agentId);
       const context = agents.get(agentId)?.manifest.context;
       const withContext = { ...call, context: { ...context, ...call.context } };
-      // Without a manifest, or refused: it can never connect here.
-      return routing.call(agentId, withContext, mayConnect(agents.get(agentId)) ? connectMs : 0);
+      // Refused, without a manifest, or left to another Core: it is not to be waited for here. The call goes back to its queue.
+      const isAwaited = mayConnect(agents.get(agentId)) && !supervisor.givenUp(agentId);
+      return routing.call(agentId, withContext, isAwaited ? connectMs : 0);
     },
     stop: () => (stopped ??= stop(parts, server)),
   };

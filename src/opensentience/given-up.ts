@@ -6,14 +6,17 @@ import { within } from '../system/time.ts';
 
 /** Longest wait in ms for the registry's word on other Cores. */
 const LOOK_MS = 2_000;
-/** How an agent is in a Core that takes no calls of it, and will not by itself. */
+/**
+ * How an agent is in a Core that takes no calls of it, and will not by itself. One that drains may only connect again: a Core
+ * that stops takes its rows away.
+ */
 const IS_GONE: Readonly<Record<AgentInstance['status'], boolean>> = {
   starting: false,
   connected: false,
   waiting: false,
   'backing-off': false,
   'crash-loop': true,
-  draining: true,
+  draining: false,
   stopped: true,
   refused: true,
 };

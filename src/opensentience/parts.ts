@@ -123,7 +123,8 @@ export interface Core {
   onRoutable(listener: (agentId: string, routable: boolean) => void): () => void;
   /**
    * Waits at most `connectMs` for a routable session of the agent, then as LiveSession.call. Of an agent that is not started
-   * any more it throws tool_failed, never sent and final, with the agent's last exit.
+   * any more it throws tool_failed, never sent and final, with the agent's last exit; where another Core may have that agent,
+   * agent_unavailable at once.
    */
   call(agentId: string, call: SessionCall, connectMs: number): Promise<JsonObject>;
   /** No new calls; drains sessions, ends the processes that it started. */

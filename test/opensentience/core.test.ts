@@ -25,6 +25,8 @@ let number = 0;
 
 const ID = 'com.example.raw';
 const WAIT_MS = patient(20_000);
+/** No test waits for so long. */
+const NEVER_MS = 3_600_000;
 
 async function given(
   write: (agentsDir: string) => void,
@@ -350,25 +352,43 @@ describe('an externally started agent attaches', () => {
     await expect.poll(async () => (await parts.row('com.example.done'))?.status).toBe('stopped');
     expect(parts.core.routable()).toEqual([ID]);
   });
-  it('calls of an agent in a crash loop wait where another Core may have it', async () => {
-    const restart = { crashLoop: { exits: 1, withinMs: 60_000 } };
-    const registry = createMemoryRegistry();
-    const other = { tenant: 'default', agentId: ID, instanceId: 'other', status: 'backing-off' };
-    await registry.saveInstance(other as unknown as AgentInstance, 600_000);
-    const parts = await given(
-      (dir) => writeRawAgent(dir, ID, { mode: 'crash', over: { restart } }),
-      { registry },
+  it('one that its policy does not start again is given up again when the one that was started by hand goes', async () => {
+    const restart = { policy: 'never' };
+    const parts = await given((dir) =>
+      writeRawAgent(dir, ID, { mode: 'crash', over: { restart } }),
     );
-    await expect.poll(async () => (await parts.row(ID))?.status).toBe('crash-loop');
-    const end = (ms: number) => parts.core.call(ID, callOf(`${ID}/pid`), ms);
-    await expect(end(20)).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
-    expect(parts.core.routable()).toEqual([]);
-    const waiting = end(WAIT_MS);
-    await registry.removeInstances('other');
-    await expect(waiting).rejects.toMatchObject({ code: 'tool_failed', sent: false });
-    await registry.saveInstance(other as unknown as AgentInstance, 600_000);
-    await expect(end(20)).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
+    await expect.poll(() => parts.core.routable()).toEqual([ID]);
+    const child = await attach(parts, ID);
+    await expect.poll(async () => (await parts.row(ID))?.status).toBe('connected');
+    child.kill('SIGKILL');
+    await expect.poll(async () => (await parts.row(ID))?.status).toBe('stopped');
+    await expect(parts.core.call(ID, callOf(`${ID}/pid`), NEVER_MS)).rejects.toMatchObject({
+      ...{ code: 'tool_failed', sent: false },
+      message: expect.stringContaining('Its last exit: exit code 3.') as unknown,
+    });
   });
+  it.each(['backing-off', 'draining'])(
+    'calls of an agent in a crash loop wait, in its queue, where another Core may have it: %s',
+    async (status) => {
+      const restart = { crashLoop: { exits: 1, withinMs: 60_000 } };
+      const registry = createMemoryRegistry();
+      const other = { tenant: 'default', agentId: ID, instanceId: 'other', status };
+      await registry.saveInstance(other as unknown as AgentInstance, 600_000);
+      const parts = await given(
+        (dir) => writeRawAgent(dir, ID, { mode: 'crash', over: { restart } }),
+        { registry },
+      );
+      await expect.poll(async () => (await parts.row(ID))?.status).toBe('crash-loop');
+      // Not held here for the time that an agent has to connect: the other one may have it now.
+      const end = () => parts.core.call(ID, callOf(`${ID}/pid`), NEVER_MS);
+      await expect(end()).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
+      expect(parts.core.routable()).toEqual([]);
+      await registry.removeInstances('other');
+      await expect(end()).rejects.toMatchObject({ code: 'tool_failed', sent: false });
+      await registry.saveInstance(other as unknown as AgentInstance, 600_000);
+      await expect(end()).rejects.toMatchObject({ code: 'agent_unavailable', sent: false });
+    },
+  );
   it('a Core that stops says goodbye and leaves nothing behind', async () => {
     const parts = await given((dir) => writeAgent(dir, { id: ID }));
     const child = await attach(parts, ID);

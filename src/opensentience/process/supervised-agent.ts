@@ -57,6 +57,8 @@ export class SupervisedAgent {
   #lastExit: (Exit & { readonly atMs: number }) | undefined;
   /** Why it is not started any more; absent while it runs, or may. */
   #givenUp: string | undefined;
+  /** Why its policy left it as it ended: true again when an agent goes that somebody started by hand. */
+  #leftBecause: string | undefined;
   #stopping = false;
   /** SIGTERM was sent to the process that has to end. */
   #pressed = false;
@@ -232,7 +234,8 @@ export class SupervisedAgent {
   #judge(): void {
     if (this.#stopping) return this.#enter('stopped');
     const { clean = false, reason = '' } = this.#lastExit ?? {};
-    const verdict = this.#restarts.judge({ clean }, nowMs());
+    const wasConnected = this.#state !== 'starting';
+    const verdict = this.#restarts.judge({ clean, wasConnected }, nowMs());
     const { logger } = this.#support;
     const fields = { agentId: this.#id, reason, logFile: this.#file.path };
     switch (verdict.kind) {
@@ -244,7 +247,8 @@ export class SupervisedAgent {
       case 'stay':
         logger.info('agent process ended, by its policy for good', fields);
         // One that ended by itself may be wanted so: somebody starts it by hand.
-        return this.#enter('stopped', undefined, clean ? undefined : byPolicy(reason));
+        this.#leftBecause = clean ? undefined : byPolicy(reason);
+        return this.#enter('stopped', undefined, this.#leftBecause);
       case 'crash-loop': {
         const { exits } = verdict;
         this.#audit('agent.crash_loop', { exits, reason });
@@ -275,7 +279,8 @@ export class SupervisedAgent {
       if (!this.#pressed) this.#enter('draining', limits.leaveMs);
     } else if (this.#stopping) this.#enter('stopped');
     else if (!this.#agent.manifest.launch) this.#enter('waiting');
-    else if (this.#agent.manifest.restart?.policy === 'never') this.#enter('stopped');
+    else if (this.#agent.manifest.restart?.policy === 'never')
+      this.#enter('stopped', undefined, this.#leftBecause);
     else {
       // Somebody looked after it by hand: former exits are forgotten.
       this.#restarts.forget();
@@ -333,6 +338,7 @@ function byPolicy(lastExit: string): string {
 }
 
 function inCrashLoop({ exits, withinMs }: CrashLoop, lastExit: string): string {
-  const within = `within ${Math.ceil(withinMs / 1_000)} s`;
-  return `The agent's process ended ${exits} times ${within} and is not started any more. Its last exit: ${lastExit}.`;
+  const how =
+    withinMs === undefined ? 'in a row without a hello' : `within ${Math.ceil(withinMs / 1_000)} s`;
+  return `The agent's process ended ${exits} times ${how} and is not started any more. Its last exit: ${lastExit}.`;
 }

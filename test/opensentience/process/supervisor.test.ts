@@ -89,6 +89,16 @@ describe('restart policy', () => {
     await expect.poll(status).toBe('crash-loop');
     await expect.poll(reasons).toEqual(Array(2).fill('no hello within 150 ms'));
   });
+  it('starts in a row without a hello are a crash loop, however far apart', async () => {
+    const processLimits = { crashExits: 1_000, silentStarts: 3, firstDelayMs: 10 };
+    const { status, reasons, core } = await given('crash', { processLimits });
+    await expect.poll(status).toBe('crash-loop');
+    await expect.poll(reasons).toEqual(Array(3).fill('exit code 3'));
+    await expect(core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).rejects.toMatchObject({
+      message:
+        "The agent's process ended 3 times in a row without a hello and is not started any more. Its last exit: exit code 3.",
+    });
+  });
   it('one that cannot be started ends in the crash loop, too', async () => {
     const over = { launch: { command: './not-there' } };
     const { status, reasons } = await given('plain', { over });
