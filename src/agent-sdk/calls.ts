@@ -13,7 +13,7 @@ import type {
 } from '../opensentience/messages.ts';
 import { correlationOf, isMap } from './envelope.ts';
 import { protocolError } from './errors.ts';
-import { exactJson, NO_JSON } from './exact-json.ts';
+import { DETAILS_LEVELS, exactJson, noJson } from './exact-json.ts';
 import { MAX_TIMER_MS, type AgentLimits } from './limits.ts';
 import { perform, type Outcome, type Stop } from './perform.ts';
 import { openStream } from './stream.ts';
@@ -162,8 +162,9 @@ export class Calls {
     const bare = withoutDetails(outcome);
     const leftOut = (why: string) =>
       of.log?.(`The details of ${bare.error?.code} are left out: ${why}.`);
-    if (outcome.error?.details && !isMap(exactJson(outcome.error.details)?.value)) {
-      leftOut(`their object ${NO_JSON}`);
+    const { details } = outcome.error ?? {};
+    if (details && !isMap(exactJson(details, DETAILS_LEVELS)?.value)) {
+      leftOut(`their object ${noJson(DETAILS_LEVELS)}`);
       return send(bare);
     }
     try {

@@ -3,7 +3,7 @@
 import type { AgentPayloads, JsonMap, ProtocolError } from '../opensentience/messages.ts';
 import { isMap } from './envelope.ts';
 import { errorOfTool, protocolError, ToolError } from './errors.ts';
-import { exactJson, NO_JSON } from './exact-json.ts';
+import { exactJson, noJson, OUTPUT_LEVELS } from './exact-json.ts';
 import type { AgentLimits } from './limits.ts';
 import type { Tool, ToolCall } from './tool.ts';
 
@@ -71,8 +71,9 @@ function ended(stop: Stop | undefined, how: { thrown?: unknown; details?: JsonMa
 }
 
 function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome {
-  const json = exactJson(returned ?? {});
-  if (!json) return failed(protocolError('tool.invalid_output', { details: { reason: NO_JSON } }));
+  const json = exactJson(returned ?? {}, OUTPUT_LEVELS);
+  const reason = noJson(OUTPUT_LEVELS);
+  if (!json) return failed(protocolError('tool.invalid_output', { details: { reason } }));
   if (Buffer.byteLength(json.text) > limits.maxOutputBytes)
     return failed(protocolError('tool.output_too_large'));
   // What is checked is what is sent: dates have become texts, functions are gone.

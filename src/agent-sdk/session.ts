@@ -18,7 +18,7 @@ import {
 import { Calls } from './calls.ts';
 import { correlationOf, envelope, isMap, readEnvelope } from './envelope.ts';
 import { AgentError, protocolError } from './errors.ts';
-import { exactJson } from './exact-json.ts';
+import { exactJson, HEALTH_LEVELS } from './exact-json.ts';
 import { HEARTBEAT_MS, MAX_HEALTH_BYTES, MAX_TIMER_MS, type AgentLimits } from './limits.ts';
 import { batchesOf, readRegistration, type Registration } from './registration.ts';
 import type { Tool } from './tool.ts';
@@ -285,7 +285,7 @@ function healthOf(health: SessionSetup['health']): Health {
     const told = health();
     if (typeof told === 'string') return { status: told };
     const { status, details } = told;
-    const json = exactJson(details);
+    const json = exactJson(details, HEALTH_LEVELS);
     const small = json && Buffer.byteLength(json.text) <= MAX_HEALTH_BYTES && isMap(json.value);
     return small ? { status, details: json.value } : { status };
   } catch {

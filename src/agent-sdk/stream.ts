@@ -1,7 +1,7 @@
 // The stream of one call (seed 004 §4.3.2): seq from 1 by one, bounded in messages and bytes (§7.3), and one last note
 // in place of what was dropped.
 import type { AgentPayloads, JsonMap, StreamChannel } from '../opensentience/messages.ts';
-import { exactJson, NO_JSON } from './exact-json.ts';
+import { exactJson, noJson, PARTIAL_LEVELS } from './exact-json.ts';
 import type { AgentLimits } from './limits.ts';
 import type { ToolStream } from './tool.ts';
 
@@ -55,8 +55,8 @@ export function openStream(callId: string, limits: AgentLimits, sink: StreamSink
     log: text('log'),
     status: text('status'),
     partial: (value) => {
-      const json = exactJson(value);
-      if (!json) return text('log')(`A partial result ${NO_JSON}.`);
+      const json = exactJson(value, PARTIAL_LEVELS);
+      if (!json) return text('log')(`A partial result ${noJson(PARTIAL_LEVELS)}.`);
       write('partial_result', { json: json.value as JsonMap }, Buffer.byteLength(json.text));
     },
     close: () => {

@@ -117,7 +117,7 @@ describe('a call', () => {
     ],
     ['no finite number', () => ({ sum: 1, all: [{ n: NaN }] }), 'tool.invalid_output'],
     // Core would end the connection at such a frame.
-    ['more levels than a frame may have', () => nested(70), 'tool.invalid_output'],
+    ['more levels than a frame may have', () => nested(63), 'tool.invalid_output'],
     ['too large', () => ({ sum: 1, all: 'x'.repeat(3_000) }), 'tool.output_too_large'],
   ])('seed 004 §7.3: output is checked and bounded: %s', async (_, give, code) => {
     const output = { type: 'object', properties: { sum: { type: 'integer' } } } as const;
@@ -157,6 +157,26 @@ describe('a call', () => {
       ...{ retryable: false, details: { error: 'TypeError' } },
     });
   });
+  it('what is as deep as a frame may be is sent', async () => {
+    const gives = running('gives', ({ stream }) => {
+      stream.partial(nested(61) as JsonMap);
+      stream.partial(nested(62) as JsonMap);
+      return nested(62);
+    });
+    const says = running('says', () => {
+      throw new ToolError('notebook.deep', 'Deep.', { details: nested(61) as JsonMap });
+    });
+    const { connection } = await attached({ tools: [gives, says] });
+    const given = connection.call(ID('gives'), {});
+    expect((await connection.result(given.callId)).payload.output).toEqual(nested(62));
+    const said = connection.call(ID('says'), {});
+    expect((await connection.result(said.callId)).payload.error.details).toEqual(nested(61));
+    const chunks = connection.received.filter(({ type }) => type === 'agent.tool.stream');
+    expect(chunks.map(({ payload }) => payload.data)).toEqual([
+      { json: nested(61) },
+      { text: expect.stringContaining('more than 61 levels') as unknown },
+    ]);
+  });
   it.each<[string, unknown]>([
     ['a BigInt', { id: 7n }],
     ['a cycle', cycle()],
@@ -165,7 +185,7 @@ describe('a call', () => {
     ['a list', [1]],
     ['a date', new Date(0)],
     ['more than a frame may hold', { all: 'x'.repeat(20_000) }],
-    ['more levels than a frame may have', nested(70)],
+    ['more levels than a frame may have', nested(62)],
   ])('seed 004 §3.3: details that cannot be sent do not cost the error: %s', async (_, details) => {
     const says = running('says', () => {
       const options = { retryable: true, details: details as JsonMap };
@@ -380,5 +400,5 @@ function cycle(): object {
 }
 
 function nested(levels: number): object {
-  return levels === 0 ? {} : { in: nested(levels - 1) };
+  return levels === 1 ? {} : { in: nested(levels - 1) };
 }
