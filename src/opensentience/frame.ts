@@ -34,6 +34,8 @@ export interface FrameReading {
   readonly now?: () => number;
   /** Throws for what is no JSON. */
   readonly parse?: (text: string) => unknown;
+  /** Of a message that nests too deep: cuts it to what a frame may have, or says that it is refused. Absent: refused. */
+  readonly cut?: (value: FrameValue) => boolean;
 }
 
 /**
@@ -45,6 +47,7 @@ export class FrameDecoder {
   readonly #maxFrameBytes: number;
   readonly #now: () => number;
   readonly #parse: (text: string) => unknown;
+  readonly #cut: (value: FrameValue) => boolean;
   readonly #prefix = Buffer.alloc(LENGTH_BYTES);
   #prefixBytes = 0;
   #length = 0;
@@ -53,10 +56,11 @@ export class FrameDecoder {
   #openSinceMs: number | undefined;
   #faulted = false;
 
-  constructor(maxFrameBytes: number, { now, parse }: FrameReading = {}) {
+  constructor(maxFrameBytes: number, { now, parse, cut }: FrameReading = {}) {
     this.#maxFrameBytes = maxFrameBytes;
     this.#now = now ?? (() => performance.now());
     this.#parse = parse ?? ((text) => JSON.parse(text) as unknown);
+    this.#cut = cut ?? (() => false);
   }
 
   /** When the first byte of the frame that is not complete yet arrived (slow senders). */
@@ -81,7 +85,7 @@ export class FrameDecoder {
       rest = rest.subarray(taken);
       if (!body) continue;
       this.#next();
-      const frame = read(body, this.#parse);
+      const frame = this.#read(body);
       frames.push(frame.ok ? frame : this.#fail(frame.fault));
     }
     return frames;
@@ -129,6 +133,24 @@ export class FrameDecoder {
     return next;
   }
 
+  #read(body: Uint8Array): Frame {
+    let text: string;
+    try {
+      text = UTF8.decode(body);
+    } catch {
+      return { ok: false, fault: 'not-utf8' };
+    }
+    let value: unknown;
+    try {
+      value = this.#parse(text);
+    } catch {
+      return { ok: false, fault: 'not-json' };
+    }
+    if (!isObject(value)) return { ok: false, fault: 'not-object' };
+    const isTaken = isShallow(value) || this.#cut(value);
+    return isTaken ? { ok: true, value } : { ok: false, fault: 'too-deep' };
+  }
+
   #next(): void {
     this.#prefixBytes = 0;
     this.#length = 0;
@@ -146,23 +168,6 @@ export class FrameDecoder {
 
 // A byte order mark is kept, so that it is no JSON: the length counts JSON alone.
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-function read(body: Uint8Array, parse: (text: string) => unknown): Frame {
-  let text: string;
-  try {
-    text = UTF8.decode(body);
-  } catch {
-    return { ok: false, fault: 'not-utf8' };
-  }
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch {
-    return { ok: false, fault: 'not-json' };
-  }
-  if (!isObject(value)) return { ok: false, fault: 'not-object' };
-  return isShallow(value) ? { ok: true, value } : { ok: false, fault: 'too-deep' };
-}
 
 function isObject(value: unknown): value is FrameValue {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

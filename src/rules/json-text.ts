@@ -25,6 +25,7 @@ export const INEXACT = 'is a number that cannot be kept exactly';
 const UNKEPT_NUMBER = `${INEXACT}; send it as text, in quotes`;
 const PROTO = '__proto__';
 const REPEATED = 'is a name that its object has twice';
+const TOO_DEEP = 'is nested too deep';
 const NO_NUMBER = 'is NaN or infinite, which JSON has no word for; send it as text, in quotes';
 
 /** Without subject and full stop. */
@@ -73,6 +74,8 @@ const TWICE = Infinity;
 const WORD = -Infinity;
 /** The blanks keep what stands beside a word apart from it: `-NaN` and `NaN0` stay no JSON. */
 const WORD_AS = ' -1e999 ';
+/** Of what nests too deep; no number, as the others are. */
+const DEEP = Symbol('nested too deep');
 const WORDS = ['-Infinity', 'Infinity', 'NaN'];
 
 /** Puts the marks into the value of a JSON text, where what they stand for was: `unkeptIn` finds them. */
@@ -93,8 +96,23 @@ export function markedWithWords(text: string): JsonValue | undefined {
   } catch {
     return undefined;
   }
-  // By the text with the words in it: a number that would change is told from a word.
+  // By the text with the words in it: a number that would change is distinguished from a word.
   return marked(text, value);
+}
+
+/** Puts a mark in the place of each object and list below so many levels; `unkeptIn` finds it. */
+export function cutBelow(root: object, levels: number): void {
+  let level = [root as Record<string, unknown>];
+  for (let depth = 1; level.length > 0; depth++) {
+    const below: typeof level = [];
+    for (const one of level)
+      for (const [name, inner] of Object.entries(one)) {
+        if (typeof inner !== 'object' || inner === null) continue;
+        if (depth < levels) below.push(inner as Record<string, unknown>);
+        else one[name] = DEEP;
+      }
+    level = below;
+  }
 }
 
 function withoutWords(text: string): string {
@@ -237,7 +255,8 @@ function firstFault(
     if (name === PROTO)
       return { pointer: pointerTo(open), message: 'is a name that is not accepted' };
     const value = name === undefined ? undefined : inner.value[name];
-    const message = typeof value === 'number' ? faultOf(value) : undefined;
+    const ofOther = value === DEEP ? TOO_DEEP : undefined;
+    const message = typeof value === 'number' ? faultOf(value) : ofOther;
     if (message !== undefined) return { pointer: pointerTo(open), message };
     if (typeof value === 'object' && value !== null) open.push(walked(value));
   }

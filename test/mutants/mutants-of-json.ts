@@ -62,7 +62,7 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    ['src/opensentience/socket/connection.ts', ', parse: parsed', ''],
+    ['src/opensentience/socket/connection.ts', ', ...CONTENT_READING', ''],
     ['test/opensentience/socket/server.test.ts', 'cannot be kept exactly'],
   ],
   [
@@ -72,7 +72,12 @@ export const OF_JSON: readonly Row[] = [
   ],
   [
     103,
-    ['src/opensentience/socket/connection.ts', 'resultWithWords(text) ?? thrown', 'thrown'],
+    ['src/opensentience/socket/frame-content.ts', '!FAILS_ALONE.has(withWords.type)', 'true'],
+    ['test/opensentience/socket/results.test.ts', 'fails its call alone'],
+  ],
+  [
+    103,
+    ['src/opensentience/frame.ts', ' || this.#cut(value)', ''],
     ['test/opensentience/socket/results.test.ts', 'fails its call alone'],
   ],
   [

@@ -2,8 +2,7 @@
 // and events. Reading is paced, writing bounded. What goes wrong here ends this connection and touches no other.
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../rules/json.ts';
-import { marked, markedWithWords } from '../../rules/json-text.ts';
+import type { JsonObject } from '../../rules/json.ts';
 import type { AgentSessionView } from '../../ports/agents.ts';
 import type { AgentToolMetrics } from '../../rules/tool-metrics.ts';
 import type { ToolProgress } from '../../ports/tools.ts';
@@ -13,11 +12,11 @@ import type { CallOutcome, Effect, Outgoing } from '../session/effects.ts';
 import { encodeFrame, FrameDecoder, type Frame } from '../frame.ts';
 import {
   PROTOCOL_VERSION,
-  type AgentMessageType,
   type AgentPayloads,
   type DeclaredTool,
   type ProtocolErrorCode,
 } from '../messages.ts';
+import { CONTENT_READING } from './frame-content.ts';
 import { AuditQuota, Pace } from '../session/pace.ts';
 import type { Admission, AgentServerOptions, LiveSession, SessionCall } from '../parts.ts';
 import { readMessage } from '../session/read-message.ts';
@@ -27,39 +26,6 @@ import { Session, type SessionInput } from '../session/session.ts';
 const FRAMES_PER_TURN = 256;
 /** From the last word to the end of a connection whose other side does not close it. */
 const CLOSE_MS = 1_000;
-
-/**
- * Messages whose content is taken over: a number in it that would change, or a name that is there twice, is marked, and
- * refused where it is taken.
- */
-const WITH_CONTENT: ReadonlySet<unknown> = new Set<AgentMessageType>([
-  'agent.tools.register',
-  'agent.tool.stream',
-  'agent.tool.result',
-]);
-
-function parsed(text: string): unknown {
-  let value: JsonValue;
-  try {
-    value = JSON.parse(text) as JsonValue;
-  } catch (error) {
-    return resultWithWords(text) ?? thrown(error);
-  }
-  return isJsonObject(value) && WITH_CONTENT.has(value.type) ? marked(text, value) : value;
-}
-
-/**
- * A result in which NaN, Infinity or -Infinity is written, as serializers of many languages do, fails its call alone: the
- * length of its frame is known, so that the next one is found (§2.2). Any other text that is no JSON is no message.
- */
-function resultWithWords(text: string): JsonObject | undefined {
-  const value = markedWithWords(text);
-  return isJsonObject(value) && value.type === 'agent.tool.result' ? value : undefined;
-}
-
-function thrown(error: unknown): never {
-  throw error;
-}
 
 export interface ConnectionParts {
   readonly options: AgentServerOptions;
@@ -112,7 +78,7 @@ export class Connection implements LiveSession {
       parts.transport,
       now,
     );
-    this.#decoder = new FrameDecoder(limits.maxFrameBytes, { now: nowMs, parse: parsed });
+    this.#decoder = new FrameDecoder(limits.maxFrameBytes, { now: nowMs, ...CONTENT_READING });
     const { messagesPerSecond } = limits;
     this.#pace = new Pace({ perSecond: messagesPerSecond, burst: messagesPerSecond }, now);
     this.#quota = new AuditQuota(now);
