@@ -313,8 +313,9 @@ async function perform(effect: Effect, claim: Perform, claimedAt: Moment): Promi
   // An absent agent is waited for, durably: on the queue of its calls, as long as the run's step permits. One that a
   // call has ended is not: a call that kills its agent must not do so for ever.
   const isAbsent = answer.kind === 'before-send' && answer.error.code === 'agent_unavailable';
-  const isUseless = answer.kind === 'before-send' && answer.isFinal === true;
-  const isOver = (isLastTry() || isUseless) && !isAbsent;
+  // Asked again it would be refused again.
+  const isFinal = answer.kind === 'before-send' && answer.isFinal === true;
+  const isOver = (isLastTry() || isFinal) && !isAbsent;
   if (isUnknown && (tool.idempotent !== true || isRefused || (isOver && claim.isAsked)))
     return reconcile(effect, claim, claim.inDoubt ? answer : undefined);
   if (isOver) {

@@ -3,7 +3,7 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formatsPlugin from 'ajv-formats';
 
-/** What `$schema` may say, with or without `#` behind it; without it a schema is of 2020-12. */
+/** What `$schema` may say, with or without `#` at its end; without it a schema is of 2020-12. */
 const DIALECTS: ReadonlyMap<unknown, typeof Ajv> = new Map([
   ['https://json-schema.org/draft/2020-12/schema', Ajv2020],
   // Written by many tools still.

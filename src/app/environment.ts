@@ -165,10 +165,11 @@ function secretFile(path: string): { readonly value: string } | { readonly fault
     if (stat.size > MAX_SECRET_BYTES)
       return { fault: `must name a file of at most ${MAX_SECRET_BYTES} bytes` };
     const read = fileText(readFileSync(file));
-    const value = read.ok ? read.text.trim() : '';
-    if (VISIBLE.test(value)) return { value };
-    const fault = 'must name a file with one line of visible ASCII characters, saved as UTF-8';
-    return { fault };
+    if (!read.ok) return { fault: 'must name a text file, saved as UTF-8' };
+    const value = read.text.trim();
+    if (!VISIBLE.test(value))
+      return { fault: 'must name a file with one line of visible ASCII characters' };
+    return { value };
   } finally {
     closeSync(file);
   }

@@ -170,7 +170,7 @@ const agentQueues: Role<LateNeeds> = {
       dataConverter: payloads,
       logger,
     });
-    core.onRoutable((agentId, isHere) => workers.note(agentId, isHere));
+    core.onRoutable((agentId, isTaken) => workers.note(agentId, isTaken));
     for (const agentId of core.routable()) workers.note(agentId, true);
     return { stop: () => workers.stop() };
   },

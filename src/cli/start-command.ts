@@ -23,7 +23,7 @@ import { textOf, textOfFile } from './text-file.ts';
 
 const WORKFLOWS = '/v1/host/openwop-temporal/workflows';
 /** Largest input of `--inputs -`, in bytes: what the host takes is less. */
-const MAX_INPUTS = 1024 * 1024;
+const MAX_INPUT_BYTES = 1024 * 1024;
 
 interface StartFlags extends JsonFlag {
   readonly input?: readonly string[];
@@ -122,10 +122,11 @@ async function readAll(input: Readable | undefined): Promise<string> {
   let length = 0;
   // A piece may end within a character.
   for await (const piece of (input ?? []) as AsyncIterable<Buffer | string>) {
-    const bytes = Buffer.from(piece as string);
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
     pieces.push(bytes);
     length += bytes.length;
-    if (length > MAX_INPUTS) throw usageFault(`--inputs are larger than ${MAX_INPUTS} bytes.`);
+    if (length > MAX_INPUT_BYTES)
+      throw usageFault(`--inputs are larger than ${MAX_INPUT_BYTES} bytes.`);
   }
   return textOf(Buffer.concat(pieces), 'The input of --inputs');
 }

@@ -1,8 +1,8 @@
 // Agents that are not started any more (architecture §5): their calls fail at once, with the reason, instead of waiting for a
 // process that does not come. Where another Core may have the agent, they are left to that one.
 import type { AgentInstance, AgentRegistry } from '../ports/agents.ts';
-import { HostError } from '../rules/errors.ts';
 import { within } from '../system/time.ts';
+import { late } from './registry-writer.ts';
 
 /** Longest wait in ms for the registry's word on other Cores. */
 const LOOK_MS = 2_000;
@@ -80,8 +80,4 @@ export class GivenUpAgents {
     const timer = setTimeout(() => void this.look(agentId), everyMs);
     this.#timers.set(agentId, timer.unref());
   }
-}
-
-function late(): never {
-  throw new HostError('service_unavailable', { reason: 'no answer in time' });
 }

@@ -219,7 +219,8 @@ export class RegistryWriter {
   }
 }
 
-function late(): never {
+/** The registry gave no answer within the time that it has. */
+export function late(): never {
   throw new HostError('service_unavailable', { reason: 'no answer in time' });
 }
 

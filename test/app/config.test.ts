@@ -102,7 +102,15 @@ describe('defaults and values', () => {
     const file = join(folder, 'no-key');
     writeFileSync(file, bytes, { mode: 0o600 });
     expect(faultsOf({ OPENAI_API_KEY_FILE: file })).toEqual([
-      `OPENAI_API_KEY_FILE must name a file with one line of visible ASCII characters, saved as UTF-8 ("${file}").`,
+      `OPENAI_API_KEY_FILE must name a text file, saved as UTF-8 ("${file}").`,
+    ]);
+  });
+
+  it('a file of a key that is text, and no key, is refused for what it says', () => {
+    const file = join(folder, 'two-keys');
+    writeFileSync(file, Buffer.from('\ufeffsk-one\r\nsk-two', 'utf16le'), { mode: 0o600 });
+    expect(faultsOf({ OPENAI_API_KEY_FILE: file })).toEqual([
+      `OPENAI_API_KEY_FILE must name a file with one line of visible ASCII characters ("${file}").`,
     ]);
   });
 

@@ -27,8 +27,8 @@ export interface AgentWorkersOptions {
 }
 
 export interface AgentWorkers {
-  /** The agent is here, or it has gone. Repeats change nothing. */
-  note(agentId: string, isHere: boolean): void;
+  /** Whether calls of the agent are taken here now (`Core.routable`). Repeats change nothing. */
+  note(agentId: string, isTaken: boolean): void;
   /** Agents whose queue is polled, those that linger included. */
   polled(): readonly string[];
   /** Drains all, within the limits of a worker. */
@@ -58,9 +58,9 @@ export function createAgentWorkers(options: AgentWorkersOptions): AgentWorkers {
   }
 
   return {
-    note(agentId, isHere) {
+    note(agentId, isTaken) {
       const known = polled.get(agentId);
-      if (isHere) {
+      if (isTaken) {
         clearTimeout(known?.leaving);
         if (known) known.leaving = undefined;
         else if (!stopped) {
