@@ -159,8 +159,8 @@ describe('a call', () => {
   });
   it('what is as deep as a frame may be is sent', async () => {
     const gives = running('gives', ({ stream }) => {
-      stream.partial(nested(61) as JsonMap);
-      stream.partial(nested(62) as JsonMap);
+      stream.partial(nested(61));
+      stream.partial(nested(62));
       return nested(62);
     });
     const says = running('says', () => {
