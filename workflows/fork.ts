@@ -256,7 +256,7 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   const children = mode === 'branch' ? renameChildren(run, { livedAs: lived, times }) : new Map();
   const strangers = tellNobody(run);
   steps.leave({ mode, laterMs, overlay: own, streams, performed, children, strangers }, atMs);
-  // It takes the place of the one that its source heard there.
+  // The overlay's answer takes the place of the one that its source heard there.
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
   if (goesByOther(before, run.state.overlay)) noteHeard(run.state);
   if (!steps.isReplay()) return;
@@ -268,9 +268,9 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
     endRun(run, { kind: 'failed', error: UNENDED });
 }
 
-/** What is heard from now on is none of the record that the fork goes by. */
+/** What was heard so far are answers of the record that the fork goes by. */
 function noteHeard({ interrupts }: RunState): void {
-  for (const open of Object.values(interrupts)) open.ofRecord = open.heard;
+  for (const open of Object.values(interrupts)) open.heardOfRecord = open.heard;
 }
 
 interface Leaves {

@@ -74,8 +74,8 @@ export interface Interrupt {
   deadlineMs?: number;
   /** Of a fork that goes by recorded answers: the record was asked. */
   isSought?: true;
-  /** Answers of that record which were heard before: of the source, until it was left. */
-  ofRecord?: number;
+  /** How many answers of that record the run had heard when it left its source. */
+  heardOfRecord?: number;
   /** Answers so far, also those that leave it open. */
   heard: number;
   /** Of a quorum, one for each voter. */

@@ -211,7 +211,7 @@ async function takeRecorded(
   if (!state.overlay?.recordedAnswers) return;
   const atMs = steps.now(stepKey(visit, seek.step));
   // Some of them it may have been given before it left its source. What people say meanwhile is none of them.
-  const left = answers.slice(open.ofRecord);
+  const left = answers.slice(open.heardOfRecord);
   const before = open.heard;
   for (const answer of left) {
     if (open.resolution) return;
@@ -219,7 +219,7 @@ async function takeRecorded(
     if (!valueRefusal(open, answer)) resolve(open, { ...answer, atMs, isRecorded: true });
   }
   if (open.resolution || answers.length === 0) return;
-  // Also one that was not taken has its place: who reads the record counts all (heardIn).
+  // Also one that was not taken has its place: who reads the record counts all (answersHeard).
   open.heard = before + left.length;
   const note = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
   await steps.run(visit, 'recordedAnswers', note);

@@ -17,13 +17,13 @@ export interface Heard extends RecordedAnswer {
   readonly stimulus?: Stimulus;
 }
 
-export function heardIn(batches: readonly Batch[]): Heard[] {
-  const ear = new Ear();
-  for (const batch of batches) ear.listen(batch);
-  return ear.heard;
+export function answersHeard(batches: readonly Batch[]): Heard[] {
+  const answers = new HeardAnswers();
+  for (const batch of batches) answers.read(batch);
+  return answers.heard;
 }
 
-class Ear {
+class HeardAnswers {
   readonly heard: Heard[] = [];
   readonly #counts = new Map<string, number>();
   /** By question: answers of the record that the run goes by, heard while it was the run's own. */
@@ -32,7 +32,7 @@ class Ear {
   #timesLeft = 0;
   #kept: readonly Kept[] = [];
 
-  listen({ atMs, leaves, stimuli }: Batch): void {
+  read({ atMs, leaves, stimuli }: Batch): void {
     if (leaves) this.#leave(leaves);
     for (const stimulus of stimuli) {
       if (stimulus.kind === 'message' && !this.#isRepeat(stimulus, atMs))
@@ -51,12 +51,13 @@ class Ear {
   }
 
   /**
-   * As workflows/messages.ts knows a repeat, which a server does not in another segment. What a fork is told under an id that its
-   * source was told something under is another message.
+   * As workflows/messages.ts knows a repeat, which a server does not in another segment. After a fork has left its source, an id
+   * that the source also received names another message.
    */
   #isRepeat({ update, updateId: id }: Extract<Stimulus, { kind: 'message' }>, atMs: number) {
     const updateId = `${this.#timesLeft}:${id}`;
     if (this.#kept.some((known) => known.updateId === updateId)) return true;
+    // No outcome of it is kept (workflows/messages.ts).
     if (update !== MESSAGES['keep-time'].update)
       this.#kept = withKept(this.#kept, { updateId, atMs });
     return false;

@@ -1,6 +1,7 @@
 // Messages to a run (architecture §4): one union, and one table of how each kind travels. The facade checks a message
 // before it is sent, the workflow decides whether it is taken. A new kind is one member, one row and one handler.
 import type { JsonValue } from './json.ts';
+import { DAY_MS } from './limits.ts';
 import type { Subject } from './subject.ts';
 
 /** Answers one question that a run asked. */
@@ -100,11 +101,10 @@ export interface Kept {
 
 /** Kept for repeats: 24 h, at most 200 (architecture §4). */
 const KEPT = 200;
-const KEPT_MS = 24 * 3600 * 1000;
 
 /** `one` beside those that are still kept when it is taken. */
 export function withKept<One extends Kept>(before: readonly One[], one: One): One[] {
-  return [...before.filter(({ atMs }) => atMs > one.atMs - KEPT_MS).slice(1 - KEPT), one];
+  return [...before.filter(({ atMs }) => atMs > one.atMs - DAY_MS).slice(1 - KEPT), one];
 }
 
 interface Travel {

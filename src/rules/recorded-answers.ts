@@ -1,6 +1,6 @@
 // What people answered in a run's record, for a fork that asks the same (replay.md §Modes). The same question stands at the
 // same place and asks the same, byte for byte: a person's answer counts for nothing that the person did not see.
-import { heardIn, type RecordedAnswer } from './heard.ts';
+import { answersHeard, type RecordedAnswer } from './heard.ts';
 import { isJsonObject, canonicalJson, type JsonValue } from './json.ts';
 import type { Batch } from './recording.ts';
 
@@ -24,7 +24,7 @@ function withoutEffectId(data: JsonValue): JsonValue {
 
 /** In their order: those that people sent, and those that a fork took from the record of its own source. */
 export function answersTo(interruptId: string, batches: readonly Batch[]): RecordedAnswer[] {
-  return heardIn(batches)
+  return answersHeard(batches)
     .filter((heard) => heard.interruptId === interruptId)
     .map(({ value, resolvedBy }) => ({ value, resolvedBy }));
 }

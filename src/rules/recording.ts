@@ -1,7 +1,7 @@
 // What a fork is made from (architecture §6): the stimuli that a run was given, in its own batches, and the log that came
 // of them. JSON: it enters the fork's history page by page, so that the fork's log needs its source no more.
 import { eventRow } from './events.ts';
-import { heardIn } from './heard.ts';
+import { answersHeard } from './heard.ts';
 import { activityEventKey, indexOfKey } from './ids.ts';
 import type { CausedBy, RecordedEvent, StepResult } from './journal.ts';
 import type { JsonValue } from './json.ts';
@@ -183,7 +183,7 @@ function unansweredBehind(
   if (mode === 'replay') return () => false;
   const answeredAt = answersIn(entries);
   const toldBefore = heardBefore(fromSeq, entries);
-  const places = new Map(heardIn(batches).map(({ stimulus, place }) => [stimulus, place]));
+  const places = new Map(answersHeard(batches).map(({ stimulus, place }) => [stimulus, place]));
   return (stimulus) => {
     if (stimulus.kind !== 'message') return false;
     const { interruptId = '' } = stimulus.message as { interruptId?: string };

@@ -47,7 +47,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     73,
-    [INTERRUPTS, 'answers.slice(open.ofRecord)', 'answers.slice(open.heard)'],
+    [INTERRUPTS, 'answers.slice(open.heardOfRecord)', 'answers.slice(open.heard)'],
     [OF_ANSWERS, 'is sent while the record is asked'],
   ],
   [
@@ -67,7 +67,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     73,
-    ['workflows/fork.ts', 'open.ofRecord = open.heard;', 'open.ofRecord = 0;'],
+    ['workflows/fork.ts', 'open.heardOfRecord = open.heard;', 'open.heardOfRecord = 0;'],
     ['test/acceptance/fork-answers.test.ts', 'are not asked for again'],
   ],
   [

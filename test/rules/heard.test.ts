@@ -1,7 +1,8 @@
 // What a run heard of its questions (architecture §6): each answer once, in the order in which it was heard.
 import { describe, expect, it } from 'vitest';
-import { heardIn } from '../../src/rules/heard.ts';
+import { answersHeard } from '../../src/rules/heard.ts';
 import type { JsonValue } from '../../src/rules/json.ts';
+import { DAY_MS } from '../../src/rules/limits.ts';
 import { MESSAGES } from '../../src/rules/messages.ts';
 import { answersTo } from '../../src/rules/recorded-answers.ts';
 import {
@@ -16,7 +17,6 @@ import type { Overlay } from '../../src/rules/overlay.ts';
 import type { ForkOf } from '../../src/rules/run-input.ts';
 
 const resolvedBy = subjectOf('session', 'default', 'ada');
-const DAY_MS = 24 * 3600 * 1000;
 
 const answer = (value: JsonValue, interruptId = 'int-1') => ({ interruptId, value, resolvedBy });
 const says = (updateId: string, value: JsonValue = updateId): Stimulus => ({
@@ -52,7 +52,7 @@ describe('an answer is heard once', () => {
   it('also where it came again in another segment, under its id', () => {
     const again = batch([says('a'), says('b')], { begins: true });
     expect(valuesIn(batch([says('a')]), again)).toEqual(['a', 'b']);
-    expect(heardIn([batch([says('a')]), again]).map(({ place }) => place)).toEqual([1, 2]);
+    expect(answersHeard([batch([says('a')]), again]).map(({ place }) => place)).toEqual([1, 2]);
   });
 
   it('whoever repeats it when nothing holds its id any more says it again', () => {

@@ -207,7 +207,7 @@ async function seeking(at: string, answers: readonly JsonObject[], before = 0) {
   if (!open) throw new Error('nothing is asked');
   for (let count = 0; count < before; count++) send(`before-${count}`);
   plain.run.state.overlay = { recordedAnswers: { runId: 'source', length: 1 } };
-  if (before > 0) open.ofRecord = before;
+  if (before > 0) open.heardOfRecord = before;
   plain.waits[0]?.end(true);
   const given = async () => {
     end({ answers: answers.map((value) => ({ value, resolvedBy })) });

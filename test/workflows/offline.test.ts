@@ -222,7 +222,7 @@ describe('a message that the run refused as a segment began', () => {
   };
 
   // [I73]
-  it('is in no record, and what is forked behind it has the log of its source', async () => {
+  it('is in no record, and what is forked after it has the log of its source', async () => {
     const { rows } = await play([]);
     const asked = rows.find(({ type }) => type === 'node.suspended');
     const { interruptId } = JSON.parse(asked?.payload ?? '{}') as { interruptId: string };
