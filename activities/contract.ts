@@ -259,6 +259,8 @@ export interface RecordedAnswersInput {
     readonly data: JsonObject;
     readonly resumeSchema: JsonObject;
   };
+  /** `accept` has a call performed that may have been before. */
+  readonly mayRepeat?: true;
   /** All that was answered there is taken, and the question stands: nothing more is looked for. */
   readonly isLeft?: true;
 }
@@ -267,6 +269,8 @@ export interface RecordedAnswersOutput {
   readonly interruptId: string;
   /** In their order; none where the source asked no such question there, or nobody answered it. */
   readonly answers: readonly RecordedAnswer[];
+  /** As it was asked: whoever reads the record of the run knows by it what that took (src/rules/heard.ts). */
+  readonly mayRepeat?: true;
 }
 
 // --- sealBlock: closes the delta block of a stream activity that ended without a result (architecture §3.5) ----------

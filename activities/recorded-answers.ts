@@ -13,10 +13,11 @@ export async function recordedAnswers(
   ports: ActivityPorts,
   input: RecordedAnswersInput,
 ): Promise<StepResult<RecordedAnswersOutput>> {
-  const { interruptId, isLeft } = input;
+  const { interruptId, isLeft, mayRepeat } = input;
   const answers = isLeft ? [] : await found(ports, input);
   if (answers.length === 0) await noteUnanswered(ports, input);
-  return { output: { interruptId, answers }, events: [] };
+  const asked = mayRepeat ? { interruptId, mayRepeat } : { interruptId };
+  return { output: { ...asked, answers }, events: [] };
 }
 
 /** A cohort waits for nobody: it learns of what its fork asks, and ends it. */

@@ -258,6 +258,7 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   steps.leave({ mode, laterMs, overlay: own, streams, performed, children, strangers }, atMs);
   // The overlay's answer takes the place of the one that its source heard there.
   if (overlay?.answer?.kind === 'message') steps.enter(overlay.answer.message);
+  if (mode === 'branch') askRecordAgain(run.state);
   if (goesByOther(before, run.state.overlay)) noteHeard(run.state);
   if (!steps.isReplay()) return;
   const { interrupts, pause, children: begun = {} } = run.state;
@@ -266,6 +267,14 @@ function leave(run: Run, { steps, comparison }: Fork, { of, lived, fromMs, atMs 
   if (isAsking || pause) endRun(run, { kind: 'failed', error: UNANSWERED });
   if (Object.values(begun).some(({ hasEnded }) => !hasEnded))
     endRun(run, { kind: 'failed', error: UNENDED });
+}
+
+/** It may have been left in the middle of what it was given of its record, or goes by another one. */
+function askRecordAgain({ interrupts }: RunState): void {
+  for (const open of Object.values(interrupts)) {
+    delete open.isSought;
+    delete open.isUnnoted;
+  }
 }
 
 /** What was heard so far are answers of the record that the fork goes by. */

@@ -74,7 +74,9 @@ export interface Interrupt {
   deadlineMs?: number;
   /** Of a fork that goes by recorded answers: the record was asked. */
   isSought?: true;
-  /** How many answers of that record the run had heard when it left its source. */
+  /** The record leaves it open, and that is still to be noted. */
+  isUnnoted?: true;
+  /** How many answers of that record the run has heard: from its source, until it left that, and from the record. */
   heardOfRecord?: number;
   /** Answers so far, also those that leave it open. */
   heard: number;

@@ -3,6 +3,7 @@
 import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
 import type { ErrorCode } from '../src/rules/errors.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
+import { answersLeft } from '../src/rules/heard.ts';
 import { reasonOf } from '../src/rules/gate-actions.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
@@ -154,14 +155,14 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   const key = factKey(open, 'interrupt.resolved');
   const isWithdrawn = () => withdrawnBy() !== undefined && !run.steps.isUnstated(key);
   const isOver = () => open.resolution !== undefined || isWithdrawn();
-  let isInTime = await run.steps.wait(
-    stepKey(visit, request.step),
-    endMs(),
-    () => isOver() || isToSeek(run, open),
-  );
-  if (isInTime && !isOver()) {
-    await takeRecorded(visit, request, open);
-    isInTime = await run.steps.wait(stepKey(visit, `${request.step}.sought`), endMs(), isOver);
+  const isReady = () => isOver() || isToSeek(run, open) || isToNote(run, open);
+  const waitAs = (name: string) => run.steps.wait(stepKey(visit, name), endMs(), isReady);
+  let isInTime = await waitAs(request.step);
+  for (let times = 1; isInTime && !isOver(); times++) {
+    const again = times > 1 ? `${times}` : '';
+    if (isToSeek(run, open)) await takeRecorded(visit, { ...request, again }, open);
+    if (!isOver() && isToNote(run, open)) await noteLeft(visit, request, open);
+    isInTime = await waitAs(`${request.step}.sought${again}`);
   }
   // Who answered meanwhile has answered; what follows from it waits for the resume.
   while (isPaused(run)) await gate(visit, request.step);
@@ -186,43 +187,67 @@ export async function interrupt(visit: Visit, request: InterruptRequest): Promis
   return open.resolution;
 }
 
-/** A fork that goes by recorded answers asks the record first (replay.md §Modes): once, when it lives. */
+/** A fork that goes by recorded answers asks the record first (replay.md §Modes): once, each time that it leaves a source. */
 function isToSeek({ state }: Run, { isSought }: Interrupt): boolean {
   return Boolean(state.overlay?.recordedAnswers) && !isSought;
+}
+
+/** The end of a segment may have come between. */
+function isToNote({ state }: Run, { isUnnoted }: Interrupt): boolean {
+  return Boolean(state.overlay?.recordedAnswers && isUnnoted);
+}
+
+/** What the record is asked about a question. */
+function seekOf({ kind, data, resumeSchema, mayRepeat }: InterruptRequest, open: Interrupt) {
+  const { interruptId } = open;
+  return {
+    askedKey: factKey(open, 'interrupt.requested'),
+    interruptId,
+    question: { kind, data, resumeSchema },
+    ...(mayRepeat ? { mayRepeat } : {}),
+  };
 }
 
 /** Takes what people answered to the same question of the source. What nobody answered there stands: silence is no answer. */
 async function takeRecorded(
   visit: Visit,
-  { step, kind, data, resumeSchema, mayRepeat }: InterruptRequest,
+  { again, ...request }: InterruptRequest & { readonly again: string },
   open: Interrupt,
 ): Promise<void> {
   const { steps, state } = visit.run;
   const recordedBy = state.overlay?.recordedAnswers;
   if (!recordedBy) return;
-  const { interruptId } = open;
-  const question = { kind, data, resumeSchema };
-  const askedKey = factKey(open, 'interrupt.requested');
-  const input = { recordedBy, askedKey, interruptId, question };
-  const seek = { step: `${step}.recorded`, input };
-  const { answers } = await steps.run(visit, 'recordedAnswers', seek);
+  const { mayRepeat } = request;
+  const step = `${request.step}.recorded`;
+  const input = { recordedBy, ...seekOf(request, open) };
+  const { answers } = await steps.run(visit, 'recordedAnswers', { step, input });
   open.isSought = true;
   // It was asked for before the fork left another source, and now it goes by no record.
   if (!state.overlay?.recordedAnswers) return;
-  const atMs = steps.now(stepKey(visit, seek.step));
+  const atMs = steps.now(stepKey(visit, `${step}${again}`));
   // Some of them it may have been given before it left its source. What people say meanwhile is none of them.
-  const left = answers.slice(open.heardOfRecord);
+  const heardBefore = open.heardOfRecord ?? 0;
+  const left = answersLeft(answers, { heardBefore, mayRepeat, overlay: state.overlay });
   const before = open.heard;
+  open.heardOfRecord = heardBefore + left.length;
   for (const answer of left) {
     if (open.resolution) return;
-    if (mayRepeat && actionIn(answer.value) === 'accept' && !state.overlay.recordedTools) break;
     if (!valueRefusal(open, answer)) resolve(open, { ...answer, atMs, isRecorded: true });
   }
   if (open.resolution || answers.length === 0) return;
   // Also one that was not taken has its place: who reads the record counts all (answersHeard).
   open.heard = before + left.length;
-  const note = { step: `${step}.left`, input: { ...input, isLeft: true as const } };
-  await steps.run(visit, 'recordedAnswers', note);
+  open.isUnnoted = true;
+}
+
+/** The record has no more to say: whoever waits for no people learns that the question waits for them. */
+async function noteLeft(visit: Visit, request: InterruptRequest, open: Interrupt): Promise<void> {
+  const { steps, state } = visit.run;
+  const recordedBy = state.overlay?.recordedAnswers;
+  if (!recordedBy) return;
+  const input = { recordedBy, ...seekOf(request, open), isLeft: true as const };
+  await steps.run(visit, 'recordedAnswers', { step: `${request.step}.left`, input });
+  delete open.isUnnoted;
 }
 
 function remove(run: Run, { interruptId, nodeId }: Interrupt): void {

@@ -24,7 +24,7 @@ type Overlaid = Partial<
   Pick<InferTurnInput, 'agent' | 'model' | 'configurable' | 'said' | 'verbosity'>
 > &
   Partial<Pick<CallToolInput, 'resolution'>> &
-  Partial<Pick<RecordedAnswersInput, 'recordedBy'>>;
+  Partial<Pick<RecordedAnswersInput, 'recordedBy' | 'isLeft'>>;
 
 interface OverlaidStep {
   readonly name: ActivityName;
@@ -50,6 +50,8 @@ export function overlaid<Name extends ActivityName>(
       ? { verbosity: verbosityOf({ configurable: overlay.configurable, policy }) }
       : {}),
     ...(name === 'recordedAnswers' && recordedAnswers ? { recordedBy: recordedAnswers } : {}),
+    // People are asked: nothing is read, also where the record is gone.
+    ...(name === 'recordedAnswers' && recordedAnswers === null ? { isLeft: true } : {}),
   };
   const { answer, recordedTools } = overlay;
   // Nobody is waited for, where nothing is performed.

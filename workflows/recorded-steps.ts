@@ -323,6 +323,18 @@ interface Asked<Name extends ActivityName> {
   readonly request: StepRequest<Name>;
 }
 
+/** A branch asks the record again before it notes that a question is left open. */
+async function beginAgain<Name extends ActivityName>(
+  player: Player,
+  live: Steps,
+  { place, name, request }: Asked<Name>,
+): Promise<StepOutput<Name>> {
+  const { isLeft, interruptId } = request.input as Partial<StepInput<'recordedAnswers'>>;
+  if (name === 'recordedAnswers' && isLeft && player.left?.mode === 'branch')
+    return { interruptId, answers: [] } as unknown as StepOutput<Name>;
+  return begin(player, live, { place, name, request: withoutWord(request) });
+}
+
 async function runRecorded<Name extends ActivityName>(
   player: Player,
   live: Steps,
@@ -336,7 +348,7 @@ async function runRecorded<Name extends ActivityName>(
     player.sourcesLeft === sourcesLeft && (run.holding.size > 0 || !player.mayBegin(activityId));
   if (waits && isHeld()) await holdBack(player, place, isHeld);
   // As one that was under way then.
-  const again = () => begin(player, live, { place, name, request: withoutWord(request) });
+  const again = () => beginAgain(player, live, { place, name, request });
   if (player.sourcesLeft > sourcesLeft) return again();
   if (player.isUnsealed(name, activityId)) return { deltas: 0 } as StepOutput<Name>;
   let isAgain = false;

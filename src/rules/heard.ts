@@ -15,6 +15,30 @@ export interface Heard extends RecordedAnswer {
   readonly place: number;
   /** What brought it; absent: the answer of an overlay. */
   readonly stimulus?: Stimulus;
+  /** Its place among the answers that a step has read in a record, from 0. */
+  readonly index?: number;
+}
+
+/**
+ * What a run takes of the answers that its record has for a question. A word that has a call performed which may have been made
+ * before is none of it (`mayRepeat`), unless tools go by a record, too: from there on people are asked.
+ */
+export function answersLeft(
+  answers: readonly RecordedAnswer[],
+  {
+    heardBefore,
+    mayRepeat,
+    overlay,
+  }: {
+    readonly heardBefore: number;
+    readonly mayRepeat: boolean | undefined;
+    readonly overlay: Pick<Overlay, 'recordedTools'>;
+  },
+): readonly RecordedAnswer[] {
+  const left = answers.slice(heardBefore);
+  if (!mayRepeat || overlay.recordedTools) return left;
+  const at = left.findIndex(({ value }) => isJsonObject(value) && value.action === 'accept');
+  return at < 0 ? left : left.slice(0, at);
 }
 
 export function answersHeard(batches: readonly Batch[]): Heard[] {
@@ -26,8 +50,8 @@ export function answersHeard(batches: readonly Batch[]): Heard[] {
 class HeardAnswers {
   readonly heard: Heard[] = [];
   readonly #counts = new Map<string, number>();
-  /** By question: answers of the record that the run goes by, heard while it was the run's own. */
-  #ofRecord: ReadonlyMap<string, number> = new Map();
+  /** By question: how many answers of the record that the run goes by it has heard, also while they were the run's own. */
+  #ofRecord = new Map<string, number>();
   #overlay: Overlay | undefined;
   #timesLeft = 0;
   #kept: readonly Kept[] = [];
@@ -36,12 +60,15 @@ class HeardAnswers {
     if (leaves) this.#leave(leaves);
     for (const stimulus of stimuli) {
       if (stimulus.kind === 'message' && !this.#isRepeat(stimulus, atMs))
-        this.#hear(stimulus.message, stimulus);
+        this.#hear(stimulus.message, { stimulus });
       if (stimulus.kind === 'step') this.#take(stimulus);
     }
   }
 
-  /** As workflows/fork.ts leaves its source. */
+  /**
+   * As workflows/fork.ts leaves its source. An overlay's answer takes the place of one that the source heard, but of none in a
+   * record that the fork went by before: that gives its next one still, where the question is open.
+   */
   #leave({ inherited, overlay }: NonNullable<Batch['leaves']>): void {
     this.#timesLeft++;
     if (overlay?.answer?.kind === 'message') this.#hear(overlay.answer.message);
@@ -68,18 +95,21 @@ class HeardAnswers {
     const { outcome } = stimulus;
     if (!this.#overlay?.recordedAnswers) return;
     if (outcome.kind !== 'completed' || !isJsonObject(outcome.result.output)) return;
-    const { interruptId, answers } = outcome.result.output;
+    const { interruptId, answers, mayRepeat } = outcome.result.output;
     if (typeof interruptId !== 'string' || !Array.isArray(answers)) return;
-    for (const answer of answers.slice(this.#ofRecord.get(interruptId) ?? 0))
-      this.#hear({ ...(answer as RecordedAnswer), interruptId }, stimulus);
+    const heardBefore = this.#ofRecord.get(interruptId) ?? 0;
+    const asked = { heardBefore, mayRepeat: mayRepeat === true, overlay: this.#overlay };
+    const left = answersLeft(answers as unknown as readonly RecordedAnswer[], asked);
+    this.#ofRecord.set(interruptId, heardBefore + left.length);
+    for (const [at, answer] of left.entries())
+      this.#hear({ ...answer, interruptId }, { stimulus, index: heardBefore + at });
   }
 
-  #hear(message: unknown, stimulus?: Stimulus): void {
+  #hear(message: unknown, by: Pick<Heard, 'stimulus' | 'index'> = {}): void {
     const { interruptId, value, resolvedBy } = message as Partial<ResolveInterruptMessage>;
     if (interruptId === undefined || value === undefined || resolvedBy === undefined) return;
     const place = (this.#counts.get(interruptId) ?? 0) + 1;
     this.#counts.set(interruptId, place);
-    const by = stimulus ? { stimulus } : {};
     this.heard.push({ interruptId, value, resolvedBy, place, ...by });
   }
 }

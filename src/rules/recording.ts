@@ -157,7 +157,7 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     const first = places.get(activityEventKey(activityId, 0));
     return first !== undefined && first >= of.fromSeq;
   };
-  const isUnanswered = unansweredBehind(of, { batches, entries });
+  const givenOfAnswers = answersBefore(of, { batches, entries });
   const given: Batch[] = [];
   for (const batch of batches) {
     const { position, stimuli } = batch;
@@ -165,31 +165,51 @@ export function givenOf(of: ForkOf, { batches, entries }: Recording): Given {
     const isLeftOut = (it: Stimulus) =>
       of.mode === 'replay' && !of.isWhole && position >= of.fromSeq && isCancel(it);
     const isCut = stimuli.some(isLeftOut);
-    const own = stimuli.filter((it) => !isLeftOut(it) && !isAgain(it) && !isUnanswered(it));
-    given.push(own.length === stimuli.length ? batch : { ...batch, stimuli: own });
+    const own = stimuli
+      .filter((it) => !isLeftOut(it) && !isAgain(it))
+      .flatMap((it) => givenOfAnswers(it) ?? []);
+    const isWhole = own.length === stimuli.length && own.every((it, at) => it === stimuli[at]);
+    given.push(isWhole ? batch : { ...batch, stimuli: own });
     if (isCut) return { batches: given, isCut };
   }
   return { batches: given, isCut: false, behind: batches[given.length] };
 }
 
 /**
- * Of a branch: whether a message answers a question whose answer its source's log tells behind `fromSeq`. What was heard of
- * it before (votes, questions back) is given.
+ * What a branch is given of a message, or of answers that were read in a record: of a question whose answer its source's log
+ * tells after `fromSeq`, what was heard before (votes, questions back). The answer of an overlay is part of how a run left its
+ * source, and given with that.
  */
-function unansweredBehind(
+function answersBefore(
   { mode, fromSeq }: ForkOf,
   { batches, entries }: Recording,
-): (stimulus: Stimulus) => boolean {
-  if (mode === 'replay') return () => false;
+): (stimulus: Stimulus) => Stimulus | undefined {
+  if (mode === 'replay') return (stimulus) => stimulus;
   const answeredAt = answersIn(entries);
   const toldBefore = heardBefore(fromSeq, entries);
-  const places = new Map(answersHeard(batches).map(({ stimulus, place }) => [stimulus, place]));
+  const isAfter = (interruptId: string, place = Infinity) =>
+    (answeredAt.get(interruptId) ?? -1) >= fromSeq && place > (toldBefore.get(interruptId) ?? 0);
+  const heard = answersHeard(batches);
+  const places = new Map(heard.map(({ stimulus, place }) => [stimulus, place]));
+  const notGiven = heard.filter(({ interruptId, place }) => isAfter(interruptId, place));
+  // Of those that one step has read the first stands.
+  const cuts = new Map(notGiven.reverse().map(({ stimulus, index }) => [stimulus, index]));
   return (stimulus) => {
-    if (stimulus.kind !== 'message') return false;
+    if (stimulus.kind === 'step')
+      return cuts.has(stimulus) ? withAnswers(stimulus, cuts.get(stimulus)) : stimulus;
+    if (stimulus.kind !== 'message') return stimulus;
     const { interruptId = '' } = stimulus.message as { interruptId?: string };
-    if ((answeredAt.get(interruptId) ?? -1) < fromSeq) return false;
-    return (places.get(stimulus) ?? Infinity) > (toldBefore.get(interruptId) ?? 0);
+    return isAfter(interruptId, places.get(stimulus)) ? undefined : stimulus;
   };
+}
+
+/** As if the record had ended there. */
+function withAnswers(read: Extract<Stimulus, { kind: 'step' }>, count: number | undefined) {
+  if (read.outcome.kind !== 'completed') return read;
+  const { result } = read.outcome;
+  const { answers, ...more } = result.output as { answers: JsonValue[] };
+  const output = { ...more, answers: answers.slice(0, count) };
+  return { ...read, outcome: { ...read.outcome, result: { ...result, output } } };
 }
 
 /** Where each question was answered. */

@@ -17,6 +17,9 @@ const HEARD = 'src/rules/heard.ts';
 const OF_HEARD = 'test/rules/heard.test.ts';
 const INTERRUPTS = 'workflows/interrupts.ts';
 const OF_ANSWERS = 'test/workflows/answers.test.ts';
+const FORKED = 'test/workflows/forked-questions.test.ts';
+const BY_ITS_SOURCE = [FORKED, 'by the record of its source'] as const;
+const BY_PEOPLE = [FORKED, 'where people answer'] as const;
 const LEFT_AMID = [OF_ANSWERS, 'left its source while that asked'] as const;
 
 export const OF_FORKS: readonly Row[] = [
@@ -32,7 +35,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     73,
-    [HEARD, '.slice(this.#ofRecord.get(interruptId) ?? 0)', ''],
+    [HEARD, 'this.#ofRecord.get(interruptId) ?? 0', '0'],
     [OF_HEARD, 'in the record that had told it before'],
   ],
   [
@@ -47,7 +50,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     73,
-    [INTERRUPTS, 'answers.slice(open.heardOfRecord)', 'answers.slice(open.heard)'],
+    [INTERRUPTS, 'heardBefore = open.heardOfRecord ?? 0', 'heardBefore = open.heard'],
     [OF_ANSWERS, 'is sent while the record is asked'],
   ],
   [
@@ -60,15 +63,47 @@ export const OF_FORKS: readonly Row[] = [
     73,
     [
       'workflows/overlay.ts',
-      "name === 'recordedAnswers' && recordedAnswers",
-      "name !== 'recordedAnswers' && recordedAnswers",
+      "name === 'recordedAnswers' && recordedAnswers ?",
+      "name !== 'recordedAnswers' && recordedAnswers ?",
     ],
-    LEFT_AMID,
+    BY_ITS_SOURCE,
+  ],
+  [73, ['workflows/overlay.ts', '{ isLeft: true }', '{}'], BY_PEOPLE],
+  [73, ['workflows/fork.ts', 'delete open.isSought;', ''], BY_ITS_SOURCE],
+  [
+    73,
+    ['workflows/recorded-steps.ts', "if (name === 'recordedAnswers' && isLeft &&", 'if (false &&'],
+    BY_ITS_SOURCE,
+  ],
+  [
+    73,
+    [INTERRUPTS, 'open.heardOfRecord = heardBefore + left.length;', ''],
+    [FORKED, 'by the record that its source went by'],
+  ],
+  [
+    73,
+    [INTERRUPTS, ' || isToNote(run, open);', ';'],
+    [FORKED, 'is noted once, wherever a segment ends'],
+  ],
+  [
+    73,
+    ['src/rules/recording.ts', 'cuts.has(stimulus) ? withAnswers(', 'false ? withAnswers('],
+    BY_PEOPLE,
+  ],
+  [
+    73,
+    [HEARD, 'this.#ofRecord.set(interruptId, heardBefore + left.length);', ''],
+    [OF_HEARD, 'asks it again after each that it leaves'],
+  ],
+  [
+    73,
+    [HEARD, 'mayRepeat: mayRepeat === true', 'mayRepeat: false'],
+    [OF_HEARD, 'has a call performed'],
   ],
   [
     73,
     ['workflows/fork.ts', 'open.heardOfRecord = open.heard;', 'open.heardOfRecord = 0;'],
-    ['test/acceptance/fork-answers.test.ts', 'are not asked for again'],
+    BY_ITS_SOURCE,
   ],
   [
     79,
@@ -224,11 +259,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    [
-      'workflows/interrupts.ts',
-      "if (mayRepeat && actionIn(answer.value) === 'accept'",
-      "if (mayRepeat && actionIn(answer.value) === ''",
-    ],
+    [HEARD, "value.action === 'accept'", "value.action === ''"],
     [OF_EFFECTS, 'does not have a call performed either'],
   ],
   [

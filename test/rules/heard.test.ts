@@ -28,7 +28,7 @@ const batch = (stimuli: readonly Stimulus[], more: Partial<Batch> = {}): Batch =
   ...more,
 });
 /** The whole record is read, each time it is asked. */
-const reads = (...values: JsonValue[]): Stimulus => ({
+const reads = (...values: JsonValue[]): Extract<Stimulus, { kind: 'step' }> => ({
   ...{ kind: 'step', activityId: 'gate/seek' },
   outcome: {
     kind: 'completed',
@@ -91,6 +91,34 @@ describe('an answer is heard once', () => {
     expect(valuesIn(...batches, ...again)).toEqual(['a', 'live', 'b']);
     const nearest = [batch([], { leaves: of('second') }), batch([reads('a', 'live', 'b')])];
     expect(valuesIn(...batches, ...nearest)).toEqual(['a', 'live', 'b']);
+  });
+
+  // [I73]
+  it('a fork by the same record asks it again after each that it leaves, and each answer counts once', () => {
+    const [one, other] = [of('first'), of('first')];
+    const batches = [batch([], { leaves: one }), batch([reads('a')])];
+    const again = [batch([says('live')], { leaves: other }), batch([reads('a', 'b')])];
+    expect(valuesIn(...batches, ...again)).toEqual(['a', 'live', 'b']);
+  });
+
+  // [I73]
+  it('but for a word of the record that has a call performed, which the fork left to people', () => {
+    const [accept, reject] = [{ action: 'accept' }, { action: 'reject' }];
+    const { outcome } = reads(reject, accept, reject);
+    const { result } = outcome as Extract<typeof outcome, { kind: 'completed' }>;
+    const output = { ...(result.output as object), mayRepeat: true };
+    const read: Stimulus = {
+      ...reads(),
+      outcome: { kind: 'completed', result: { ...result, output } },
+    };
+    const heard = (recordedTools: Overlay['recordedTools']) =>
+      valuesIn(
+        batch([], { leaves: of('first', { recordedTools }) }),
+        batch([read]),
+        batch([says('live')]),
+      );
+    expect(heard(null)).toEqual([reject, 'live']);
+    expect(heard({ runId: 'first', length: 9 })).toEqual([reject, accept, reject, 'live']);
   });
 
   it('a fork that goes by people takes nothing that a step has read for its source', () => {

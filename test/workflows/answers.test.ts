@@ -7,6 +7,7 @@ import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
+import { interrupt } from '../../workflows/interrupts.ts';
 import { overlaid } from '../../workflows/overlay.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 
@@ -260,6 +261,35 @@ test('a fork that left its source while that asked its record takes none of it w
   await given();
   send('live');
   expect(granted(plain)).toEqual(['live']);
+});
+
+/** What a question in doubt comes to that a record with one answer is asked about. */
+async function doubting(at: string, recordedTools: { runId: string; length: number } | null) {
+  const asked: object[] = [];
+  const resolvedBy = subjectOf('session', 'default', 'ada');
+  const answers = [{ value: { action: 'accept' }, resolvedBy }];
+  const plain = plainRun(runInput(definition('gate', [node(at, 'core.noop')])), (_name, about) => {
+    asked.push(about);
+    return { answers };
+  });
+  plain.run.state.overlay = { recordedAnswers: { runId: 'source', length: 1 }, recordedTools };
+  void interrupt(plain.visit(at), {
+    ...{ step: 'call.doubt', kind: 'approval', mayRepeat: true },
+    ...{ data: { actions: ['accept', 'reject'] }, resumeSchema: {} },
+  });
+  plain.waits[0]?.end(true);
+  await new Promise((resolve) => setImmediate(resolve));
+  const [open] = Object.values(plain.run.state.interrupts);
+  return { asked, heard: open?.heard, isAnswered: open?.resolution !== undefined };
+}
+
+// [I73]
+test('of a word that has a call performed the record is asked as such, and people say it again', async () => {
+  const { asked, ...became } = await doubting('doubt', null);
+  expect(became).toEqual({ heard: 0, isAnswered: false });
+  expect(asked).toMatchObject([{ mayRepeat: true }, { mayRepeat: true, isLeft: true }]);
+  const taken = await doubting('tools', { runId: 'source', length: 1 });
+  expect(taken).toMatchObject({ heard: 1, isAnswered: true });
 });
 
 // [I73]

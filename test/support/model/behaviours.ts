@@ -196,10 +196,13 @@ const ACTIVITIES: Readonly<Record<string, (input: never, draws: Draws) => Activi
 };
 
 export const READ_RECORDING = 'readRecording';
+/** As the test says (CaseOptions.record). */
+export const READ_ANSWERS = 'recordedAnswers';
 export const ACTIVITY_NAMES = [
   ...Object.keys(ACTIVITIES),
   ...FAMILY_ACTIVITIES,
   READ_RECORDING,
+  READ_ANSWERS,
   FORK_CHILDREN,
 ];
 

@@ -1,6 +1,6 @@
 // One generated case from its start to its end: the run's executions one after the other, and every prefix of what they
 // state held against the rules (legality.ts), as `translate` reads it from their histories.
-import type { CallToolInput } from '../../../activities/contract.ts';
+import type { CallToolInput, RecordedAnswersInput } from '../../../activities/contract.ts';
 import { CHILD_ENDED_SIGNAL, type ChildEnded } from '../../../src/rules/children.ts';
 import { MESSAGES } from '../../../src/rules/messages.ts';
 import type { JsonObject, JsonValue } from '../../../src/rules/json.ts';
@@ -18,6 +18,7 @@ import { TERMINAL_STATUSES } from '../../../src/rules/status.ts';
 import { journalOf } from '../run-workflow.ts';
 import { openAgenda, type Agenda } from './agenda.ts';
 import {
+  READ_ANSWERS,
   READ_RECORDING,
   fateOf,
   interventionsOf,
@@ -30,6 +31,7 @@ import { FORK_CHILDREN, isOfFamily, openFamily, type Family, type ForkedKin } fr
 import { answersTo, strayAnswer, type Question } from './humans.ts';
 import {
   startExecution,
+  type ActivityFate,
   type Execution,
   type ExecutionEnd,
   type Update,
@@ -96,6 +98,8 @@ export interface CaseOptions {
   readonly messages?: readonly TimedMessage[];
   /** Nobody does anything of his own accord. */
   readonly isUndisturbed?: boolean;
+  /** What comes of it when it asks a record what people answered; then nobody answers but by `messages`. */
+  readonly record?: ((asked: RecordedAnswersInput) => ActivityFate) | undefined;
   /** Its log tells two stories: what its source did, and what it did in the place of that. */
   readonly isAnyLegal?: boolean | undefined;
 }
@@ -124,6 +128,7 @@ class GeneratedCase implements World {
   readonly #performed: string[] = [];
   readonly #called: Called[] = [];
   readonly #recording: RecordingPage | undefined;
+  readonly #record: CaseOptions['record'];
   readonly #isAnyLegal: boolean;
 
   constructor(isolate: Isolate, options: CaseOptions & { seed: string; input: RunInput }) {
@@ -131,6 +136,7 @@ class GeneratedCase implements World {
     this.#isAnyLegal = isAnyLegal === true;
     this.#agenda = openAgenda(startMs);
     this.#recording = recording;
+    this.#record = options.record;
     this.#isolate = isolate;
     this.#seed = seed;
     this.#input = input;
@@ -147,6 +153,8 @@ class GeneratedCase implements World {
 
   begin = (activity: Parameters<World['begin']>[0]) => {
     if (activity.type === READ_RECORDING) return this.#pageOf();
+    if (activity.type === READ_ANSWERS && this.#record)
+      return this.#record(activity.input as RecordedAnswersInput);
     if (activity.type !== FORK_CHILDREN) this.#performed.push(activity.activityId);
     if (activity.type === 'callTool')
       this.#called.push({ ...activity, input: activity.input as CallToolInput });
@@ -311,7 +319,7 @@ class GeneratedCase implements World {
   #react({ type, nodeId = '', payload }: LegalEntry): void {
     if (type === 'node.suspended')
       this.#asked = { nodeId, interruptId: payload.interruptId as string };
-    if (type === 'interrupt.requested' && this.#asked) {
+    if (type === 'interrupt.requested' && this.#asked && !this.#record) {
       const { kind, resumeSchema } = payload as unknown as Pick<Question, 'kind' | 'resumeSchema'>;
       for (const { afterMs, updateId, message } of answersTo(this.#seed, {
         ...this.#asked,
@@ -365,7 +373,7 @@ class GeneratedCase implements World {
 export function playCase(
   isolate: Isolate,
   seed: string,
-  given: Pick<CaseOptions, 'input' | 'messages' | 'isUndisturbed'> = {},
+  given: Pick<CaseOptions, 'input' | 'messages' | 'isUndisturbed' | 'record'> = {},
 ): Promise<CaseEnd> {
   return play(isolate, { seed, input: generatedInput(seed), ...given });
 }
@@ -373,7 +381,7 @@ export function playCase(
 /** Plays a fork of what the case `seed` came to. */
 export async function playFork(
   isolate: Isolate,
-  options: Pick<CaseOptions, 'input' | 'isAnyLegal'> & {
+  options: Pick<CaseOptions, 'input' | 'isAnyLegal' | 'messages' | 'record'> & {
     seed: string;
     fork: AskedFork;
     recording: Recording;
@@ -381,7 +389,8 @@ export async function playFork(
     generation?: number;
   },
 ): Promise<CaseEnd & { readonly fork: ForkOf }> {
-  const { seed, fork: asked, recording, source, generation = 1, isAnyLegal } = options;
+  const { seed, fork: asked, recording, source, generation = 1 } = options;
+  const { isAnyLegal, messages, record } = options;
   const { sourceRunId, fromSeq, mode, length } = asked;
   const last = (mode === 'branch' ? Math.max(fromSeq, 1) : length) - 1;
   const recordEndsMs = recording.entries[last]?.timestampMs ?? START_MS;
@@ -396,7 +405,7 @@ export async function playFork(
   const page = { ...own, sourceRunId, prefix: fromSeq, isLast: true };
   const end = await play(isolate, {
     ...{ seed, input, recording: page, forkedKin, startMs, isAnyLegal },
-    isUndisturbed: true,
+    ...{ messages, record, isUndisturbed: true },
   });
   return { ...end, fork };
 }
