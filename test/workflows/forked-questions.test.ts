@@ -177,6 +177,31 @@ describe('a branch of a branch by recorded answers', () => {
   });
 });
 
+it(
+  'a fork of what such a branch came to states the same, wherever that left its source',
+  async () => {
+    for (const fromSeq of [6, 8, 16, 18, 19]) {
+      const made = await again(fromSeq, reader().record, goesBy(FORK));
+      const { histories, rows } = made;
+      const own = livedBy('fork2-two', recordingOf(histories, rows, made.fork), made.fork);
+      const whole = { sourceRunId: 'fork2-two', fromSeq: rows.length, length: rows.length };
+      for (const mode of ['replay', 'branch'] as const) {
+        const { asked, record } = reader();
+        const last = await playFork(isolate, {
+          ...{ seed: 'two', input, source: made, recording: own, record, generation: 3 },
+          fork: { ...whole, mode },
+        });
+        expect([fromSeq, mode, votesIn(last.rows), last.end]).toEqual([
+          ...[fromSeq, mode, ALL, 'completed'],
+        ]);
+        expect(last.types).not.toContain('replay.diverged');
+        expect(asked).toEqual([]);
+      }
+    }
+  },
+  patient(60_000),
+);
+
 // [I73]
 it(
   'a question that a record leaves open is noted once, wherever a segment ends',
