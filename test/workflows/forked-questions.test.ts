@@ -1,7 +1,7 @@
 // A branch of a branch, made at each place of what was asked and answered (replay.md §Modes, architecture §6): which of the
 // answers it is given, which record it asks for the others, and what a cohort learns of that. In the model of Temporal.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestOf } from '../../src/rules/ids.ts';
+import { digestOf, indexOfKey } from '../../src/rules/ids.ts';
 import { canonicalJson } from '../../src/rules/json.ts';
 import type { Overlay } from '../../src/rules/overlay.ts';
 import { answersTo } from '../../src/rules/recorded-answers.ts';
@@ -70,11 +70,11 @@ const say = (nodeId: string, voter: string, afterMs: number): TimedMessage => {
   return { afterMs, message };
 };
 
-/** What each question heard, in order. */
+/** What each question heard, in order, and in which place. */
 const votesIn = (rows: readonly RecordedEntry[]) =>
-  rows.flatMap(({ type, nodeId, payload }) => {
+  rows.flatMap(({ key, type, nodeId, payload }) => {
     const { voter } = JSON.parse(payload) as { voter?: string };
-    return type === 'openwop-temporal.voted' ? [`${nodeId} ${voter}`] : [];
+    return type === 'openwop-temporal.voted' ? [`${nodeId} ${voter} ${indexOfKey(key)}`] : [];
   });
 
 async function told(messages: readonly TimedMessage[]): Promise<CaseEnd> {
@@ -101,13 +101,18 @@ const branch = (of: RunInput, record: CaseOptions['record'], messages: TimedMess
   });
 
 /** A branch of that branch. */
-const again = (fromSeq: number, record: CaseOptions['record'], overlay?: Overlay) =>
+const again = (
+  fromSeq: number,
+  record: CaseOptions['record'],
+  { messages, ...overlay }: Overlay & Pick<CaseOptions, 'messages'> = {},
+) =>
   playFork(isolate, {
     ...{ seed: 'two', input, source: fork, recording: records.get(FORK) as Recording, record },
+    ...(messages ? { messages } : {}),
     generation: 2,
     fork: {
       ...{ sourceRunId: FORK, mode: 'branch', fromSeq, length: fork.rows.length },
-      ...{ inherited: goesBy(SOURCE), ...(overlay ? { overlay } : {}) },
+      ...{ inherited: goesBy(SOURCE), overlay },
     },
   });
 
@@ -119,7 +124,7 @@ function expectPrefix({ rows, types }: CaseEnd, fromSeq: number): void {
   expect(types).not.toContain('replay.diverged');
 }
 
-const ALL = ['g1 a', 'g1 b', 'g2 x', 'g2 c'];
+const ALL = ['g1 a 1', 'g1 b 2', 'g2 x 1', 'g2 c 2'];
 
 beforeAll(async () => {
   isolate = await openIsolate(ACTIVITY_NAMES);
@@ -167,10 +172,10 @@ describe('a branch of a branch by recorded answers', () => {
   it('by the record that its source went by is given what is left of that', async () => {
     for (const fromSeq of places()) {
       const { asked, record } = reader();
-      const made = await again(fromSeq, record);
+      const made = await again(fromSeq, record, { messages: [say('g2', 'd', 900)] });
       expectPrefix(made, fromSeq);
-      const hasHeard = votesIn(fork.rows.slice(0, fromSeq)).includes('g2 c');
-      const heard = hasHeard ? ALL : ALL.slice(0, -1);
+      const hasHeard = votesIn(fork.rows.slice(0, fromSeq)).includes('g2 c 2');
+      const heard = hasHeard ? ALL : [...ALL.slice(0, -1), 'g2 d 2'];
       expect([fromSeq, votesIn(made.rows)]).toEqual([fromSeq, heard]);
       expect(asked.filter((one) => one === 'g2 waits')).toEqual(hasHeard ? [] : ['g2 waits']);
     }
