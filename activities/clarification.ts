@@ -1,9 +1,8 @@
 // The envelope `clarification.request` (capabilities.md): instead of deciding, a model may ask a human. It comes as the
 // output itself or in the place of the decision, and is untrusted like any output: counted, bounded, and words alone.
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
+import { CLARIFICATION_ENVELOPE } from '../src/rules/decision-text.ts';
 import type { AskedQuestion } from './contract.ts';
-
-const CLARIFICATION_ENVELOPE = 'clarification.request';
 
 /** Questions of one envelope. */
 const MAX_QUESTIONS = 10;

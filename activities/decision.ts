@@ -2,7 +2,7 @@
 // is untrusted, and checked against the agent's return schema before it is recorded (RFC 0077 §B step 6).
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { faultText, readJson } from '../src/rules/json-text.ts';
-import { decisionsIn, onlyObjectIn } from '../src/rules/decision-text.ts';
+import { decisionOf, decisionsIn, onlyObjectIn } from '../src/rules/decision-text.ts';
 import { MODEL_VALUE_LEVELS } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { decisionSchema } from '../src/rules/orchestrator.ts';
@@ -92,9 +92,9 @@ export function movedTo(pointer: string, schema: JsonValue): JsonValue {
 
 /** Reads the output: the one decision in it, or questions in its place, as decision-text.ts finds them. */
 export function parseDecision(text: string): ParsedDecision {
-  const { alone, closing, unclear } = decisionsIn(text);
-  if (unclear !== undefined) return { ok: false, message: unclear };
-  const decision = alone[0] ?? closing;
+  const written = decisionsIn(text);
+  if (written.unclear !== undefined) return { ok: false, message: written.unclear };
+  const decision = decisionOf(written);
   return decision === undefined ? undecided(text) : readDecision(decision);
 }
 
@@ -104,20 +104,18 @@ function undecided(text: string): ParsedDecision {
   if (object === undefined) return { ok: false, message: NO_OBJECT };
   const read = readJson(object, MODEL_VALUE_LEVELS);
   if (!read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
-  const isOther = isJsonObject(read.value) && Object.hasOwn(read.value, 'decision');
-  return { ok: false, message: isOther ? NO_OBJECT : NO_DECISION };
+  const isRecord = isJsonObject(read.value) && Object.hasOwn(read.value, 'decision');
+  return { ok: false, message: isRecord ? NO_OBJECT : NO_DECISION };
 }
 
 function readDecision(text: string): ParsedDecision {
   const read = readJson(text, MODEL_VALUE_LEVELS);
   if (!read.ok) return { ok: false, message: `${faultText('The output', read.fault)}.` };
   const { value } = read;
-  if (!isJsonObject(value)) return { ok: false, message: NO_OBJECT };
-  const asked = askedOf(value);
+  const asked = isJsonObject(value) ? askedOf(value) : undefined;
   if (asked) return asked;
-  if (!Object.hasOwn(value, 'decision') || value.decision === undefined) {
+  if (!isJsonObject(value) || value.decision === undefined)
     return { ok: false, message: NO_DECISION };
-  }
   const { decision, confidence, reasoning } = value;
   const noConfidence = confidence === undefined || confidence === null;
   if (!noConfidence && !(typeof confidence === 'number' && confidence >= 0 && confidence <= 1)) {

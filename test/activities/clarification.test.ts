@@ -54,7 +54,7 @@ describe('clarification.request', () => {
   });
 
   test('brackets in prose are no depth of the output', () => {
-    const output = `${'['.repeat(130)} so: {"decision":{"a":1}}`;
+    const output = `${'['.repeat(130)}\nSo: {"decision":{"a":1}}`;
     expect(parseDecision(output)).toMatchObject({ kind: 'decision', decision: { a: 1 } });
   });
 

@@ -9,6 +9,7 @@ import {
   type Answer,
 } from '../../src/adapters/models/decision-tool.ts';
 import { OutputSplitter } from '../../src/adapters/models/output-splitter.ts';
+import { scanCost } from '../support/scan-cost.ts';
 import { functionNameOf } from '../../src/adapters/models/tool-names.ts';
 import type { JsonObject } from '../../src/rules/json.ts';
 import type { ModelRequest, ToolDescription } from '../../src/ports/models.ts';
@@ -84,7 +85,7 @@ describe('what is read', () => {
       'two final',
     ],
     [
-      'a decision behind a brace that nothing closes, beside a call',
+      'a decision after a brace that nothing closes, beside a call',
       { calls: [reads], text: DECISION, said: `A set opens with {\n${DECISION}` },
       'beside calls',
     ],
@@ -228,23 +229,23 @@ describe('arguments of a tool that takes an object', () => {
 describe('a decision in text', () => {
   test.each<[string, string[], { final: string; shown: string }]>([
     [
-      'behind prose on its line',
+      'after prose on its line',
       ['So: {"deci', 'sion": 2}'],
       { final: OTHER, shown: `So: ${OTHER}` },
     ],
     [
-      'behind a plan on its line',
+      'after a plan on its line',
       [`Then I say ${DECISION}, or so.\n${OTHER}`],
       { final: OTHER, shown: `Then I say ${DECISION}, or so.\n` },
     ],
     [
-      'behind a thought on its line',
+      'after a thought on its line',
       [`<think>${DECISION}</think>So: ${OTHER}`],
       { final: OTHER, shown: `${DECISION}So: ${OTHER}` },
     ],
     ['encoded twice', [JSON.stringify(OTHER)], { final: OTHER, shown: JSON.stringify(OTHER) }],
     [
-      'behind JSON that is quoted',
+      'after JSON that is quoted',
       [`Read:\n{"id":"A"}\nSo:\n${OTHER}`],
       { final: `{"id":"A"}\nSo:\n${OTHER}`, shown: 'Read:\n' },
     ],
@@ -256,14 +257,14 @@ describe('a decision in text', () => {
     ['shown, and again', [`So: ${OTHER}\n${OTHER}`], { final: OTHER, shown: `So: ${OTHER}\n` }],
     ['none', [`{"id":"A"}`], { final: '{"id":"A"}', shown: '' }],
     [
-      'behind a thought that the template opened',
+      'after a thought that the template opened',
       [`Perhaps ${DECISION}, on the other`, ` hand:</th`, `ink>${OTHER}`],
-      { final: OTHER, shown: `Perhaps ${DECISION}, on the other hand:` },
+      { final: OTHER, shown: `Perhaps ${DECISION}, on the other hand:</think>${OTHER}` },
     ],
     [
-      'behind that thought in prose',
+      'after that thought in prose',
       [`I think: ${DECISION}.\n</think>\n\nSo: ${OTHER}`],
-      { final: OTHER, shown: `I think: ${DECISION}.\n\n\nSo: ${OTHER}` },
+      { final: OTHER, shown: `I think: ${DECISION}.\n</think>\n\nSo: ${OTHER}` },
     ],
     [
       'that holds the end of a thought',
@@ -319,6 +320,17 @@ describe('a decision in text', () => {
       calls: [{ toolId: TOOL.toolId }],
     });
   });
+});
+
+test.each([
+  ['ends of thoughts', '</think>'.repeat(25_000)],
+  ['thoughts', '<think></think>'.repeat(13_000)],
+  ['thoughts in prose', 'a<think>b</think>'.repeat(12_000)],
+  ['begins of lines', '\n``'.repeat(60_000)],
+])('[I54] a piece of %s is split in a fixed number of passes', (_name, text) => {
+  const splitter = new OutputSplitter(() => {});
+  const cost = scanCost(() => splitter.push(text));
+  expect(cost).toBeLessThan(60 * text.length);
 });
 
 describe('a call that is written as text', () => {

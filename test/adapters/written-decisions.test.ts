@@ -69,10 +69,12 @@ function outcomeOf({ kind, final, unusable }: ModelResponse): unknown {
   return parsed.kind === 'decision' ? { decision: parsed.decision } : parsed.questions;
 }
 
-const approved = { decision: 'approve' };
+const [approved, rejected] = [{ decision: 'approve' }, { decision: 'reject' }];
+const none = 'The output is not one JSON object.';
 const words = (text: string): unknown => expect.stringContaining(text);
 const [two, beside] = [words('two final outputs'), words('beside calls of tools')];
-const [behind, within] = [words('After the final output'), words('give it alone')];
+const [later, within] = [words('After the final output'), words('give it alone')];
+const written = words('A call of a tool was written as text.');
 const [refund, decides] = [
   { name: TOOL, input: { cents: 5 } },
   { name: DECISION_TOOL, input: { decision: 'approve', confidence: 0.9 } },
@@ -94,7 +96,7 @@ describe.each<[string, Ask]>([
     ['inches before it', `Sizes {5", 6", 7"} are on sale.\n${APPROVE}`, approved],
     ['cut JSON before it', `It was {"id":1,"items":[{"a":1}, ... more.\n${APPROVE}`, approved],
     ['code before it', `${FENCE}c\nif (c == '{') { n++; }\n${FENCE}\n${APPROVE}`, approved],
-    ['a brace behind it', `${FENCE}json\n${APPROVE}\n${FENCE}\nNote :-{`, approved],
+    ['a brace after it', `${FENCE}json\n${APPROVE}\n${FENCE}\nNote :-{`, approved],
     ['its form quoted before it', `I answer as {"decision": "..."}.\n${APPROVE}`, approved],
     ['a record before it', `It is {"case":7,"decision":"open"}.\n${APPROVE}`, approved],
     ['no call before it', `No <tool_call> is needed.\n${APPROVE}`, approved],
@@ -102,7 +104,7 @@ describe.each<[string, Ask]>([
     ['a thought before it', `Perhaps ${REJECT}? No.\n</think>\n\n${APPROVE}`, approved],
     ['a sentence', `So: ${APPROVE}.`, approved],
     ['two', `${REJECT}\n${APPROVE}`, two],
-    ['corrected', `${APPROVE}\nWait, no:\n{"decision":"reject",}`, behind],
+    ['corrected', `${APPROVE}\nWait, no:\n{"decision":"reject",}`, later],
     ['a plan', `I cannot answer ${APPROVE} before I know the amount.`, within],
     ['in braces', `The plan: {"plan":\n${APPROVE}}`, within],
     ['a record', 'It is {"case":7,"decision":"reject"}.', 'The output is not one JSON object.'],
@@ -114,9 +116,42 @@ describe.each<[string, Ask]>([
     ['a plan, and a call', `If it is there, I answer ${APPROVE}.`, 'calls', refund],
     ['a record, and a call', 'It is {"case":7,"decision":"open"}.', 'calls', refund],
     ['a thought, and a call', `In the end ${APPROVE}, but first:\n</think>\n`, 'calls', refund],
+    ['in braces that end on the next line', `The plan: {"plan":\n${APPROVE}\n}`, within],
     ['a sentence, and the tool', `I give ${APPROVE}.`, approved, decides],
     ['another in a sentence, and the tool', `I give ${REJECT}.`, two, decides],
-    ['another behind a brace, and the tool', `A set opens with {\n${REJECT}`, two, decides],
+    ['another after a brace, and the tool', `A set opens with {\n${REJECT}`, two, decides],
+    ['a denial', `I do not answer ${APPROVE}.`, within],
+    ['a condition', `If it is paid, the output would be: ${APPROVE}`, within],
+    ['prose after it on its line', `${APPROVE} is not possible before it is paid.`, within],
+    ['a list that was cut', `[${APPROVE},`, within],
+    ['an open brace after it', `${APPROVE}\nNo:\n{`, later],
+    ['corrected in YAML', `${APPROVE}\nNo:\ndecision: reject`, later],
+    ['either or', `Either {'decision':'reject'} or ${APPROVE}.`, two],
+    ['a draft in a thought', `Let me see.\n${APPROVE}\nNo.\n</think>\n\n${REJECT}`, rejected],
+    ['a thought alone', `Hm.\n${APPROVE}\nNo.\n</think>\nI need more.`, none],
+    ['a thought after JSON', `{"id":1}\n<think>\n${APPROVE}\n</think>\nI need more.`, none],
+    ['a thought of another tag', `<thinking>\n${APPROVE}\n</thinking>\nI need more.`, none],
+    ['a call as text before it', `{"name":"refund","arguments":{}}\n${APPROVE}`, written],
+    ['a call in tags before it', `<tool_call>refund\n</tool_call>\n${APPROVE}`, written],
+    ['a record on its line', '{"case":7,"decision":"approve"}', approved],
+    ['a record before a label', `{"case":7,"decision":"open"}\nSo: ${APPROVE}`, approved],
+    [
+      'a call as text, and the tool',
+      `<tool_call>\n{"name":"refund"}\n</tool_call>`,
+      written,
+      decides,
+    ],
+    [
+      'a record on its line, and the tool',
+      'It is\n{"case":7,"decision":"open"}',
+      approved,
+      decides,
+    ],
+    ['no JSON, and the tool', "Hm.\n{'decision':'reject'}", two, decides],
+    ['a denial, and the tool', `Not ${REJECT}, of course.`, approved, decides],
+    ['a record on its line, and a call', 'It is\n{"case":7,"decision":"open"}', 'calls', refund],
+    ['no JSON, and a call', 'Hm.\n{"decision":"approve",}', beside, refund],
+    ['half an object, and a call', 'Hm.\n{"decision":"approve"', beside, refund],
   ])('%s', (_name, content, outcome, call) => {
     expect(outcomeOf(ask([content], call))).toEqual(outcome);
     expect(outcomeOf(ask([...content], call))).toEqual(outcome);

@@ -2,7 +2,10 @@
 import type { Row } from './mutants.ts';
 
 const TEXT = 'src/rules/decision-text.ts';
+const BRACES = 'src/rules/braces.ts';
+const NAMED = 'src/rules/named-braces.ts';
 const TOOL = 'src/adapters/models/decision-tool.ts';
+const SPLITTER = 'src/adapters/models/output-splitter.ts';
 const OF_TEXT = 'test/rules/decision-text.test.ts';
 const OF_TOOL = 'test/adapters/decision-tool.test.ts';
 const OF_BOTH = 'test/adapters/written-decisions.test.ts';
@@ -10,11 +13,7 @@ const OF_BOTH = 'test/adapters/written-decisions.test.ts';
 export const OF_DECISIONS: readonly Row[] = [
   [
     54,
-    [
-      TOOL,
-      'if (calls > called.length && called.length + alone.length > 0)',
-      'if (called.length + alone.length > calls)',
-    ],
+    [TOOL, '    return called.length + own.length > 0', '    return called.length > calls'],
     [OF_TOOL, 'unusable, nothing is called'],
   ],
   [
@@ -27,26 +26,49 @@ export const OF_DECISIONS: readonly Row[] = [
     [TOOL, 'said === text ? inText : decisionsIn(said)', 'inText'],
     [OF_TOOL, 'shown in a list, beside a call'],
   ],
-  [54, [TOOL, '(calls === 0 || alone.length > 0)', 'calls === 0'], [OF_TOOL, 'was corrected, and']],
+  [54, [TOOL, '|| alone.length > 0 ||', '||'], [OF_TOOL, 'was corrected, and']],
+  [54, [TOOL, ' || unclear === CALL_WRITTEN;', ';'], [OF_BOTH, 'a call as text, and the tool']],
+  [54, [TOOL, ', inSaid.unread, inText.unread]', ']'], [OF_BOTH, 'no JSON, and']],
   [
     54,
-    [TOOL, 'calls === 0 && isHidden(inSaid, inText)', 'false'],
-    [OF_TOOL, 'opened before its line it does not count'],
+    [TOOL, 'if (isHidden(inSaid, inText)) return NOT_ALONE;', ''],
+    [OF_BOTH, 'in braces that end on the next line'],
   ],
-  [54, [TOOL, '!written.every(isSame)', 'false'], [OF_BOTH, 'another in a sentence, and the tool']],
-  [54, [TEXT, 'if (alone.length > 1) ', 'if (false) '], [OF_TEXT, 'an example in a fence']],
-  [54, [TEXT, 'return isContradicted(', 'return !isContradicted('], [OF_TEXT, 'corrected']],
-  [54, [TEXT, ' || !isClosing(text.slice(last.to))', ''], [OF_TEXT, 'a plan']],
-  [54, [TEXT, 'if (within(last) || ', 'if ('], [OF_TEXT, 'in an object that was cut']],
-  [54, [TEXT, '&& !isPart(each)', ''], [OF_TEXT, 'a list that was cut']],
-  [54, [TEXT, 'named.some(isRival)', 'false'], [OF_TEXT, 'either or']],
-  [54, [TEXT, 'if (opened !== undefined && ', 'if (false && '], [OF_TEXT, 'and cut off']],
-  [54, [TEXT, 'pairs.pop();', 'break;'], [OF_TEXT, 'in another object']],
-  [54, [TEXT, 'if (code === NEWLINE) return undefined;', ''], [OF_TEXT, 'one quote in braces']],
-  [54, [TEXT, 'hasCall ||= beginsCall(before);', ''], [OF_TEXT, 'as arguments']],
   [
     54,
-    ['src/adapters/models/output-splitter.ts', "this.#prose = '';", ''],
-    [OF_TOOL, 'behind a thought that the template opened'],
+    [TOOL, 'written.every(sameDecisionAs(decision)) ?', 'true ?'],
+    [OF_BOTH, 'another in a sentence, and the tool'],
+  ],
+  [54, [TEXT, 'if (distinct.length > 1) ', 'if (false) '], [OF_TEXT, 'an example in a fence']],
+  [54, [TEXT, 'isContradictedBy(named, first) ||', ''], [OF_TEXT, 'corrected']],
+  [54, [TEXT, 'isCorrected(text, first) ||', ''], [OF_TEXT, 'corrected in YAML']],
+  [54, [TEXT, 'if (!isClosing(text.slice(last.to)))', 'if (false)'], [OF_TEXT, 'a plan']],
+  [54, [TEXT, "isWithin || last.head === 'prose' ?", 'isWithin ?'], [OF_TEXT, 'a denial']],
+  [
+    54,
+    [TEXT, "isWithin || last.head === 'prose' ?", "last.head === 'prose' ?"],
+    [OF_TEXT, 'that was cut in it'],
+  ],
+  [54, [TEXT, ' && each.endsLine', ''], [OF_TEXT, 'before another choice']],
+  [54, [TEXT, ' && !each.isCut', ''], [OF_TEXT, 'in a list that was cut']],
+  [54, [TEXT, '&& !isPart(each)', ''], [OF_TEXT, 'a list that was cut']],
+  [54, [TEXT, '(plain.length > 0 ? plain : outputs)', 'outputs'], [OF_TEXT, 'after a record']],
+  [54, [TEXT, 'named.some(isRival)', 'false'], [OF_TEXT, 'either or']],
+  [54, [TEXT, 'if (first === undefined) return false;', 'return false;'], [OF_TEXT, 'and cut off']],
+  [54, [BRACES, 'pairs.pop();', 'break;'], [OF_TEXT, 'in another object']],
+  [54, [BRACES, 'if (code === NEWLINE) return undefined;', ''], [OF_TEXT, 'one quote in braces']],
+  [54, [NAMED, 'if (thought.take(before, end)) named = [];', ''], [OF_TEXT, 'end of a thought']],
+  [54, [NAMED, 'if (thought.isOpen || !', 'if (!'], [OF_TEXT, 'a thought that goes on']],
+  [54, [NAMED, 'WHOLE_CALL.test(before) ||', ''], [OF_TEXT, 'a call in lines']],
+  [54, [NAMED, "NAMES_CALL.test(marked.at(-1) ?? '')", 'false'], [OF_TEXT, 'as arguments']],
+  [
+    54,
+    [NAMED, "if (head === 'none' && isCall(value)) calls.isWhole = true;", ''],
+    [OF_TEXT, 'a call as JSON'],
+  ],
+  [
+    54,
+    [SPLITTER, 'search(BREAK);', "search(BREAK) + 0 * this.#pending.indexOf('\\0');"],
+    [OF_TOOL, 'thoughts is split in a fixed number of passes'],
   ],
 ];

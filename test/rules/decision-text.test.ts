@@ -2,11 +2,13 @@
 // text is read once.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import {
+  decisionOf,
   decisionsIn,
   distinctDecisions,
   onlyObjectIn,
   sameDecisionAs,
 } from '../../src/rules/decision-text.ts';
+import { scanCost } from '../support/scan-cost.ts';
 
 const FENCE = '```';
 const APPROVE = '{"decision":"approve"}';
@@ -17,13 +19,14 @@ const ASKS =
 const fenced = (text: string, language = 'json') => `${FENCE}${language}\n${text}\n${FENCE}`;
 
 const TWO = 'There were two final outputs at once.';
-const BEHIND = 'After the final output came braces';
+const LATER = 'After the final output came something';
 const WITHIN = 'A final output within a sentence or within other braces does not count';
 const CALL = 'A call of a tool was written as text.';
 
 function read(text: string) {
-  const { alone, closing, unclear } = decisionsIn(text);
-  return unclear === undefined ? { decision: alone[0] ?? closing } : { unclear };
+  const written = decisionsIn(text);
+  const { unclear } = written;
+  return unclear === undefined ? { decision: decisionOf(written) } : { unclear };
 }
 
 describe('a decision', () => {
@@ -38,10 +41,19 @@ describe('a decision', () => {
     ['fenced', fenced(APPROVE), APPROVE],
     ['fenced on one line', `${FENCE}json ${APPROVE} ${FENCE}`, APPROVE],
     ['in a list', `[${APPROVE}]`, APPROVE],
-    ['before prose', `${APPROVE} is it.`, APPROVE],
+    ['before prose on other lines', `${APPROVE}\nThat is it.`, APPROVE],
+    ['before braces and a tag', `${APPROVE} {"id":"A"} </p>`, APPROVE],
+    ['before a comment', `${APPROVE} // it is late`, APPROVE],
+    ['before the end of a turn', `${APPROVE}<|im_end|>`, APPROVE],
+    ['in a list with others', `[{"id":"A"},\n${APPROVE},\n]`, APPROVE],
+    ['on a line of another system', `Hm.\r${APPROVE}\rSo it is.`, APPROVE],
+    ['in the final channel', `<|channel|>final<|message|>${APPROVE}`, APPROVE],
+    ['in that channel without its tokens', `assistantfinal${APPROVE}`, APPROVE],
+    ['after the language of a lost fence', `json\n${APPROVE}`, APPROVE],
+    ['after that language on its line', `json ${APPROVE}`, APPROVE],
     ['before quoted JSON', `${APPROVE}\n{"id":"A"}`, APPROVE],
-    ['behind quoted JSON', `{"id":"A"}\n${APPROVE}`, APPROVE],
-    ['behind quoted JSON on its line', `{"id":"A"} ${APPROVE}`, APPROVE],
+    ['after quoted JSON', `{"id":"A"}\n${APPROVE}`, APPROVE],
+    ['after quoted JSON on its line', `{"id":"A"} ${APPROVE}`, APPROVE],
     ['the same twice', `${SURE}\n{ "confidence": 0.90, "decision": "approve" }`, SURE],
     ['before the same in a sentence', `${SURE}\nI chose ${APPROVE}, since it is late.`, SURE],
     ['that holds another one', `{"decision":${REJECT}}`, `{"decision":${REJECT}}`],
@@ -52,14 +64,26 @@ describe('a decision', () => {
     ],
     ['encoded twice', JSON.stringify(APPROVE), APPROVE],
     ['encoded twice, fenced', fenced(JSON.stringify(APPROVE)), APPROVE],
-    ['encoded twice, fenced behind prose', `Here:\n${fenced(JSON.stringify(APPROVE))}`, APPROVE],
-    ['behind prose on its line', `So: ${APPROVE}`, APPROVE],
-    ['at the end of a sentence', `I decide **\`${APPROVE}\`**.\n`, APPROVE],
+    ['encoded twice, fenced after prose', `Here:\n${fenced(JSON.stringify(APPROVE))}`, APPROVE],
+    ['after prose on its line', `So: ${APPROVE}`, APPROVE],
+    ['after a label', `I decide: **\`${APPROVE}\`**.\n`, APPROVE],
+    ['after a label in bold', `**Decision:** ${APPROVE}`, APPROVE],
+    ['after a label of another script', `我的决定是：${APPROVE}。`, APPROVE],
+    ['after a label, in a fence', `So: ${fenced(APPROVE)}`, APPROVE],
+    ['after a whole sentence', `I checked the order. ${APPROVE}`, APPROVE],
+    ['in bold', `**${APPROVE}**`, APPROVE],
+    ['after a label, with the end of a turn', `So: ${APPROVE}<|im_end|>`, APPROVE],
+    ['after a label, with a rule', `So: ${APPROVE}\n\n---\n`, APPROVE],
+    ['after a record', `{"case":7,"decision":"open"}\n${APPROVE}`, APPROVE],
+    ['after a label, after a record', `{"case":7,"decision":"open"}\nSo: ${APPROVE}`, APPROVE],
+    ['restated without braces', `${APPROVE}\n\n**Decision:** approve`, APPROVE],
+    ['after a thought', `<thinking>\n${REJECT}\n</thinking>\n${APPROVE}`, APPROVE],
+    ['after a thought on its line', `Perhaps ${REJECT}.</think>${APPROVE}`, APPROVE],
     ['in tags', `<answer>${APPROVE}</answer>`, APPROVE],
     ['questions in a sentence', `I ask: ${ASKS}`, ASKS],
     ['in a sentence, with all members', `So: ${SURE}`, SURE],
     [
-      'in a sentence behind a record',
+      'in a sentence after a record',
       `The case is {"case":7,"decision":"open"}. So: ${APPROVE}`,
       APPROVE,
     ],
@@ -92,7 +116,7 @@ describe('a decision', () => {
     ['a draft that is no JSON', `{'decision':'reject'}\n${APPROVE}`],
     ['the name of a call', `No <tool_call> is needed.\n${APPROVE}`],
     ['the name of a call at its end', `I need no <tool_call>.\n${APPROVE}`],
-  ])('behind %s', (_name, text) => {
+  ])('after %s', (_name, text) => {
     expect(read(text)).toEqual({ decision: APPROVE });
   });
 
@@ -108,7 +132,62 @@ describe('a decision', () => {
 });
 
 describe('unclear', () => {
+  test.each<[string, string]>([
+    ['a denial', `I do not answer ${APPROVE}.`],
+    ['a denial with its reason', `The invoice is missing, so I cannot give ${APPROVE}`],
+    ['a condition', `Please send it. Once I have it, I will answer ${APPROVE}.`],
+    ['a condition with a colon', `If it is paid, the output would be: ${APPROVE}`],
+    ['an abbreviation', `I never say e.g. ${APPROVE}`],
+    ['a long label', `${'So it is that '.repeat(5)}: ${APPROVE}`],
+    ['a quote', `The mail says: "${APPROVE}"`],
+    ['a quote of mail', `> ${APPROVE}`],
+    ['struck out', `~~${APPROVE}~~`],
+    ['struck out after a label', `So: ${APPROVE}~~`],
+    ['a comment', `// ${APPROVE}`],
+    ['a comment of a shell', `# ${APPROVE}`],
+    ['a comment of HTML', `<!-- ${APPROVE} -->`],
+    ['an example in tags', `<example>${APPROVE}</example>`],
+    ['a list of options', `"options": [${APPROVE}]`],
+    ['code', fenced(`def f(x):\n  return ${APPROVE}`, 'python')],
+    ['after other braces', `Read {"id":1}: ${APPROVE}`],
+    ['before prose on its line', `${APPROVE} is not possible before it is paid.`],
+    ['before prose after braces', `${APPROVE} {"id":1} would be wrong.`],
+    ['before another choice', `${APPROVE} or reject?`],
+    ['asked', `${APPROVE}?`],
+    ['in a list that was cut', `[${APPROVE},`],
+    ['in a list that was cut in it', `[${APPROVE}`],
+    ['in a list that was cut in the next', `[${APPROVE}, {"dec`],
+    ['in a list that was cut on lines', `[\n${APPROVE},\n{"id":1},\n`],
+    ['in an object of Python that was cut', `{'plan':\n${APPROVE}`],
+    ['beside a record', `I cannot answer ${APPROVE} before.\n{"id":7,"decision":"approve"}`],
+  ])('%s', (_name, text) => {
+    expect(read(text)).toEqual({ unclear: expect.stringContaining(WITHIN) as unknown });
+  });
+
   test.each<[string, string, string]>([
+    ['either or, in single quotes', `Either {'decision':'reject'} or ${APPROVE}.`, TWO],
+    ['two records', '{"id":1,"decision":"open"}\n{"id":2,"decision":"shut"}', TWO],
+    ['corrected by an open brace', `${APPROVE}\nNo:\n{`, LATER],
+    ['corrected by an open object', `${APPROVE}\nNo:\n{"dec`, LATER],
+    ['corrected by an open object of Python', `${APPROVE}\nNo: {'a`, LATER],
+    ['corrected with a longer name', `${APPROVE}\nNo: {final_decision: reject}`, LATER],
+    ['corrected in guillemets', `${APPROVE}\nNon: {«decision» : «reject»}`, LATER],
+    ['corrected by a record', `${APPROVE}\n{"case":7,"decision":"reject"}`, LATER],
+    ['corrected in YAML', `${APPROVE}\nNo:\n${fenced('decision: reject', 'yaml')}`, LATER],
+    ['corrected in XML', `${APPROVE}\nNo: <decision>reject</decision>`, LATER],
+    ['corrected without braces', `${APPROVE}\n更正：“decision”：“reject”`, LATER],
+    ['corrected in bold', `${APPROVE}\n**Final decision:** Reject`, LATER],
+    ['a call in a list', `[TOOL_CALLS]refund{"cents":5}\n${APPROVE}`, CALL],
+    ['a call in lines', `<tool_call>refund\n<arg_key>c</arg_key>\n</tool_call>\n${APPROVE}`, CALL],
+    ['a call of a function', `<function=refund>\n5\n</function>\n${APPROVE}`, CALL],
+    ['a call of another form', `<invoke name="refund">\n</invoke>\n${APPROVE}`, CALL],
+    ['a call of MiniMax', `<minimax:tool_call>\n</minimax:tool_call>\n${APPROVE}`, CALL],
+    ['a call of a channel', `to=refund<|message|>{"cents":5}<|call|>\n${APPROVE}`, CALL],
+    ['a call in Python', `<|python_tag|>refund.call(cents=5)\n${APPROVE}`, CALL],
+    ['a call of Kimi', `<|tool_call_begin|>refund:0 is {}<|tool_call_end|>\n${APPROVE}`, CALL],
+    ['a call of DeepSeek', `<｜tool▁sep｜>refund, {}<｜tool▁call▁end｜>\n${APPROVE}`, CALL],
+    ['a call as JSON', `{"name":"refund","arguments":{"cents":5}}\n${APPROVE}`, CALL],
+    ['a call with parameters', `{"name":"refund","parameters":{"cents":5}}\n${APPROVE}`, CALL],
     ['two', `${APPROVE}\n${REJECT}`, TWO],
     ['two on one line', `${APPROVE} ${REJECT}`, TWO],
     ['two in a list', `[${APPROVE},${REJECT}]`, TWO],
@@ -118,26 +197,26 @@ describe('unclear', () => {
     ['an encoded one', `${APPROVE}\n${JSON.stringify(REJECT)}`, TWO],
     ['either or', `Either ${REJECT} or ${APPROVE}.`, TWO],
     ['a draft that is no JSON on its line', `{"decision":"reject",}\nSo: ${APPROVE}`, TWO],
-    ['corrected, with a comma too many', `${APPROVE}\nWait, no:\n{"decision":"reject",}`, BEHIND],
-    ['corrected in single quotes', `${APPROVE}\nCorrection:\n{'decision':'reject'}`, BEHIND],
-    ['corrected without quotes', `${APPROVE}\nCorrection: {decision: reject}`, BEHIND],
-    ['corrected in other quotes', `${APPROVE}\nCorrection: {“decision”: “reject”}`, BEHIND],
+    ['corrected, with a comma too many', `${APPROVE}\nWait, no:\n{"decision":"reject",}`, LATER],
+    ['corrected in single quotes', `${APPROVE}\nCorrection:\n{'decision':'reject'}`, LATER],
+    ['corrected without quotes', `${APPROVE}\nCorrection: {decision: reject}`, LATER],
+    ['corrected in other quotes', `${APPROVE}\nCorrection: {“decision”: “reject”}`, LATER],
     [
       'corrected with a comment',
       `${APPROVE}\nCorrection:\n{"decision":"reject" // it's late\n}`,
-      BEHIND,
+      LATER,
     ],
     [
       'corrected with a line in a string',
       `${APPROVE}\nNo:\n{"decision":"reject","reasoning":"a\nb"}`,
-      BEHIND,
+      LATER,
     ],
-    ['corrected with backslashes', `${APPROVE}\nNo: \\{"decision":"reject"\\}`, BEHIND],
-    ['corrected in a string', `${APPROVE}\nNo: "{\\"decision\\":\\"reject\\"}" it is.`, BEHIND],
-    ['corrected, and cut off', `${APPROVE}\nNo:\n{"decision":"rej`, BEHIND],
-    ['corrected in a sentence', `${APPROVE}\nNo, rather ${REJECT} after all.`, BEHIND],
-    ['corrected in another object', `${APPROVE}\nNo:\n{"answer":${REJECT}}`, BEHIND],
-    ['corrected by questions', `${APPROVE}\nNo: {'type':'clarification.request'}`, BEHIND],
+    ['corrected with backslashes', `${APPROVE}\nNo: \\{"decision":"reject"\\}`, LATER],
+    ['corrected in a string', `${APPROVE}\nNo: "{\\"decision\\":\\"reject\\"}" it is.`, LATER],
+    ['corrected, and cut off', `${APPROVE}\nNo:\n{"decision":"rej`, LATER],
+    ['corrected in a sentence', `${APPROVE}\nNo, rather ${REJECT} after all.`, LATER],
+    ['corrected in another object', `${APPROVE}\nNo:\n{"answer":${REJECT}}`, LATER],
+    ['corrected by questions', `${APPROVE}\nNo: {'type':'clarification.request'}`, LATER],
     ['a plan', `I cannot answer ${APPROVE} before I know the amount.`, WITHIN],
     ['a question', `Perhaps ${APPROVE}?`, WITHIN],
     ['between prose', `So ${APPROVE} it is.`, WITHIN],
@@ -153,7 +232,7 @@ describe('unclear', () => {
       CALL,
     ],
     [
-      'as arguments behind a mark',
+      'as arguments after a mark',
       `<|tool_call_begin|>functions.refund:0<|tool_call_argument_begin|>${APPROVE}`,
       CALL,
     ],
@@ -179,11 +258,31 @@ describe('none', () => {
     ['with a comma too many', '{"decision":"approve",}'],
     ['encoded three times', JSON.stringify(JSON.stringify(APPROVE))],
     ['encoded, two of them', JSON.stringify(`${APPROVE} ${REJECT}`)],
+    ['in a thought after JSON', `{"id":1}\n<think>Maybe\n${APPROVE}\nno.</think>\nI need more.`],
+    ['in a thought that goes on', `{"id":1}\n<think>Maybe\n${APPROVE}\n`],
+    ['in a thought of another tag', `<thinking>\n${APPROVE}\n</thinking>\nI cannot decide.`],
+    ['in a thought of another name', `<thought>${APPROVE}</thought>`],
+    ['in a thought in brackets', `[THINK]\n${APPROVE}\n[/THINK]\nI need more.`],
+    ['in a thought of Kimi', `◁think▷\n${APPROVE}\n◁/think▷\nI need more.`],
+    ['before the end of a thought', `Hm.\n${APPROVE}\nNo.\n</think>\n\nI need more.`],
     ['a record in a sentence', 'The case is {"case":7,"decision":"reject"}.'],
   ])('%s', (_name, text) => {
     expect(read(text)).toEqual({ decision: undefined });
     expect(decisionsIn(text).alone).toEqual([]);
   });
+});
+
+// What is compared with a decision that came in another way, and counts beside calls.
+test.each<[string, string, object]>([
+  ['a sentence at the end', `I do not answer ${APPROVE}.`, { alone: [], closing: APPROVE }],
+  ['a plan', `I may answer ${APPROVE}, or not.`, { alone: [] }],
+  ['a record', '{"id":1,"decision":2}', { alone: [], record: '{"id":1,"decision":2}' }],
+  ['no JSON', "Hm.\n{'decision':1}", { alone: [], unread: "{'decision':1}" }],
+  ['no JSON in a sentence', "I say {'decision':1}.", { alone: [] }],
+  ['half an object', '{"decision":"app', { alone: [], unread: '{"decision":"app' }],
+  ['an open brace', 'A set opens with { and this decision: stop', { alone: [] }],
+])('%s is kept apart', (_name, text, expected) => {
+  expect({ ...decisionsIn(text), unclear: undefined }).toEqual(expected);
 });
 
 describe('one and the same', () => {
@@ -246,6 +345,24 @@ describe('a long text', () => {
     expect({ alone, closing }).toEqual({ alone: [] });
     onlyObjectIn(text);
     expect(parse.mock.calls.length).toBeLessThan(2);
+  });
+
+  test.each([
+    ['ends of thoughts', '</think>'.repeat(25_000)],
+    ['begins of thoughts', '<think>{decision}'.repeat(12_000)],
+    ['outputs on a line', `${APPROVE} `.repeat(9_000)],
+    ['outputs in a list', `[${`${APPROVE},`.repeat(9_000)}`],
+    ['outputs in prose', `So: ${APPROVE} it is. `.repeat(6_000)],
+    ['outputs on lines', `${APPROVE}\n`.repeat(9_000)],
+    ['braces on a line', '{decision} '.repeat(18_000)],
+    ['blanks', `[${' '.repeat(200_000)}${APPROVE}${' '.repeat(200_000)}`],
+    ['labels', `${'so: '.repeat(50_000)}${APPROVE}`],
+    ['marks of calls', `${'<tool_call>'.repeat(18_000)} x {}`],
+    ['closing tags', `So: ${APPROVE}${'</a'.repeat(60_000)}`],
+    ['lines that name it', `${APPROVE}\n${'decision: approve\n'.repeat(11_000)}`],
+    ['open objects', `${APPROVE}\n${'{x '.repeat(60_000)}`],
+  ])('of %s is read in a fixed number of passes', (_name, text) => {
+    expect(scanCost(() => decisionsIn(text))).toBeLessThan(60 * text.length);
   });
 
   test('with a deep decision is given, for its reader to refuse', () => {

@@ -2,6 +2,8 @@
 // is read, alike for every provider. Text before a call streams as reasoning wherever there are tools; the transcript
 // knows nothing of it, there the final output is text.
 import {
+  CALL_WRITTEN,
+  decisionOf,
   decisionsIn,
   distinctDecisions,
   NOT_ALONE,
@@ -12,6 +14,8 @@ import {
 import { faultText, readJson, type JsonFault, type ReadJson } from '../../rules/json-text.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
+import { NO_ARGUMENTS } from './argument-text.ts';
+import { titleOf } from './call-in-pieces.ts';
 import { toolIdOf } from './tool-names.ts';
 import { takesObject, unwrapped } from './tool-schema.ts';
 
@@ -59,7 +63,7 @@ export interface Answer {
   readonly calls: readonly SentCall[];
   /** Text that was not shown as reasoning: the final output of a model that writes it. */
   readonly text: string;
-  /** All that was said outside of thoughts, the text included: a decision may stand in what was shown. */
+  /** All that was said outside of thoughts, the text included: a decision may be in what was shown. */
   readonly said: string;
   /** The provider said that the answer is finished. */
   readonly finished: boolean;
@@ -118,38 +122,41 @@ function faultOf(
     return 'A call of a tool was cut off: its arguments are no JSON.';
   if (calls.some(({ name }) => name.trim() === '')) return 'A call names no tool.';
   for (const [at, read] of sent.entries())
-    if (!read.ok) return `${faultText(`The call of ${calls[at]?.name}`, read.fault)}.`;
+    if (!read.ok) return `${faultText(titleOf(calls[at]?.name ?? ''), read.fault)}.`;
   return faultOfDecisions(decisions, calls.length);
 }
 
-/** A plan in a sentence is nothing beside calls of tools; what is on a line of its own is a decision beside anything. */
+/**
+ * Beside calls a plan in a sentence is nothing, nor is a record that is quoted; a plain output on a line of its own is a
+ * decision beside anything. So is what was meant as one and cannot be read: it differs from every other.
+ */
 function faultOfDecisions(
   { called, inText, inSaid }: Decisions,
   calls: number,
 ): string | undefined {
   const alone = [...inSaid.alone, ...inText.alone];
+  const own = [...alone, inSaid.unread, inText.unread].filter((each) => each !== undefined);
   if (called.length > 1) return TWO_OUTPUTS;
-  if (calls > called.length && called.length + alone.length > 0)
-    return 'There was a final output beside calls of tools: give the one or the other.';
-  const unclear = inSaid.unclear ?? inText.unclear;
-  if (unclear !== undefined && (calls === 0 || alone.length > 0)) return unclear;
-  if (calls === 0 && isHidden(inSaid, inText)) return NOT_ALONE;
-  const written = [...alone, inSaid.closing, inText.closing].filter((each) => each !== undefined);
+  if (calls > called.length)
+    return called.length + own.length > 0
+      ? 'There was a final output beside calls of tools: give the one or the other.'
+      : undefined;
   const [decision] = called;
-  const isSame = decision === undefined ? undefined : sameDecisionAs(decision);
-  const isTwo = isSame
-    ? !written.every(isSame)
-    : calls === 0 && distinctDecisions(written).length > 1;
-  return isTwo ? TWO_OUTPUTS : undefined;
+  const unclear = inSaid.unclear ?? inText.unclear;
+  const isUnclear = decision === undefined || alone.length > 0 || unclear === CALL_WRITTEN;
+  if (unclear !== undefined && isUnclear) return unclear;
+  if (decision === undefined) {
+    const written = [inSaid, inText].map(decisionOf).filter((each) => each !== undefined);
+    if (isHidden(inSaid, inText)) return NOT_ALONE;
+    return distinctDecisions([...alone, ...written]).length > 1 ? TWO_OUTPUTS : undefined;
+  }
+  const written = [...own, inSaid.closing, inText.closing].filter((each) => each !== undefined);
+  return written.every(sameDecisionAs(decision)) ? undefined : TWO_OUTPUTS;
 }
 
-/** A decision in the text that stands in braces which were opened in what was shown before it. */
+/** A decision in the text, in braces that were opened in what was shown before it. */
 function isHidden(inSaid: WrittenDecisions, inText: WrittenDecisions): boolean {
   return decisionOf(inText) !== undefined && decisionOf(inSaid) === undefined;
-}
-
-function decisionOf({ alone, closing }: WrittenDecisions): string | undefined {
-  return alone[0] ?? closing;
 }
 
 /** The text, unless the decision was shown before it. */
@@ -164,7 +171,7 @@ function unusable({ calls, text }: Answer, fault: string, offered: readonly stri
   return { kind: 'unusable', calls: [], final, unusable: `${fault} No tool was called.` };
 }
 
-/** Whether a text holds a final output on a line of its own, and no JSON alone that somebody quotes while thinking. */
+/** Whether a text holds a plain final output on a line of its own, and no JSON alone that somebody quotes while thinking. */
 export function holdsDecision(text: string): boolean {
   return decisionsIn(text).alone.length > 0;
 }
@@ -172,7 +179,7 @@ export function holdsDecision(text: string): boolean {
 /** No arguments at all, and null, are those of a function without parameters. */
 function argumentsOf({ name, arguments: sent, fault }: SentCall, tools: Tools): ReadJson {
   if (fault) return { ok: false, isJson: true, fault };
-  const read = readJson(sent.trim() === '' ? '{}' : sent, MODEL_VALUE_LEVELS);
+  const read = readJson(sent.trim() === '' ? NO_ARGUMENTS : sent, MODEL_VALUE_LEVELS);
   if (!read.ok || !(name === DECISION_TOOL || takesObject(name, tools))) return read;
   if (read.value === null) return { ok: true, value: {} };
   return (typeof read.value === 'string' && encodedObject(read.value)) || read;

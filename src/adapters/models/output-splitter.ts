@@ -1,13 +1,16 @@
 // Splits a model's streamed text into reasoning, which is shown as it comes, and final output, which is not
-// (architecture §5: assistant text before a call or decision is the reasoning). `<think>` blocks are reasoning, also those
-// that the model's template has opened; the final output begins where a line begins with `{` or a code fence.
+// (architecture §5: assistant text before a call or decision is the reasoning). `<think>` blocks are reasoning; the final output
+// begins where a line begins with `{` or a code fence. Thoughts of other forms, or that the model's template has opened,
+// are passed over where decisions are read (decision-text.ts).
 
 const OPEN = '<think>';
 const CLOSE = '</think>';
+/** Where prose on a line ends. */
+const BREAK = /\n|<think>/;
 const FINAL = /^[ \t]*(?:\{|```)/;
 /** Beginnings of a line that may still become the final output's first line. */
 const UNDECIDED = /^[ \t]*(?:`{0,2})$/;
-/** Blanks at the start of a line, in characters, behind which no final output is waited for. */
+/** Blanks at the start of a line, in characters, after which no final output is waited for. */
 const MAX_BLANKS = 1024;
 
 export class OutputSplitter {
@@ -77,31 +80,23 @@ export class OutputSplitter {
   }
 
   #showProse(): boolean {
-    const newline = this.#pending.indexOf('\n');
-    const line = newline < 0 ? this.#pending : this.#pending.slice(0, newline);
-    const tag = firstTag(line);
-    if (tag) {
-      this.#show(tag.at);
-      this.#pending = this.#pending.slice(tag.name.length);
-      if (tag.name === OPEN) this.#thinking = true;
-      else this.#endThought();
+    const at = this.#pending.search(BREAK);
+    if (at >= 0) {
+      const isLine = this.#pending.startsWith('\n', at);
+      this.#show(isLine ? at + 1 : at);
+      if (isLine) this.#atLineStart = true;
+      else this.#beginThought();
       return true;
     }
-    if (newline >= 0) {
-      this.#show(newline + 1);
-      this.#atLineStart = true;
-      return true;
-    }
-    const partial = Math.max(partialTag(this.#pending, OPEN), partialTag(this.#pending, CLOSE));
+    const partial = partialTag(this.#pending, OPEN);
     if (partial < this.#pending.length) this.#atLineStart = false;
     this.#show(this.#pending.length - partial);
     return false;
   }
 
-  /** Of a thought that nothing opened here: templates of models do that, so all that was said so far is thought. */
-  #endThought(): void {
-    this.#prose = '';
-    this.#atLineStart = true;
+  #beginThought(): void {
+    this.#pending = this.#pending.slice(OPEN.length);
+    this.#thinking = true;
   }
 
   #show(end: number): void {
@@ -111,12 +106,6 @@ export class OutputSplitter {
     this.#onReasoning(shown);
     this.#pending = this.#pending.slice(end);
   }
-}
-
-function firstTag(line: string): { name: string; at: number } | undefined {
-  const [open, close] = [line.indexOf(OPEN), line.indexOf(CLOSE)];
-  if (open >= 0 && (close < 0 || open < close)) return { name: OPEN, at: open };
-  return close < 0 ? undefined : { name: CLOSE, at: close };
 }
 
 /** Length of the longest end of `text` that may become `tag`. */

@@ -1,0 +1,176 @@
+// Braces in a model's text by what is around them: what begins and ends their line, lists, thoughts, and calls of tools that
+// were written as text. decision-text.ts says what counts of it. Pure; from pair to pair, by the text between them.
+import { signAfter, type Braces } from './braces.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+
+/** What braces must have in them to be an output, or a call; only those are parsed. */
+const MAY_COUNT = /decision|clarification\.request|\\u[\da-f]{4}|"(?:arguments|parameters)"/i;
+/**
+ * Before an output that begins its line: blanks, a fence, signs of a JSON list, and what templates leave there: the final
+ * channel of gpt-oss, with its tokens and without; the language of a lost fence; the answer tag of DeepSeek-R1.
+ */
+const BEGINS_LINE =
+  /^(?:[\s,[]|`{3,}\w*(?!\w)|json|assistantfinal|<\|channel\|>final<\|message\|>|<(?:final_)?(?:answer|output)>)*$/;
+/** After it on the line. */
+const ENDS_LINE = /^(?:[\s\],}]|`{3,}(?!`)|<(?:!--[^<>]*|[/|]?[\w:.|-]+)>)*(?:(?:\/\/|#).*)?$/;
+/** Two signs, or other braces, before the dot: "e.g." ends no sentence. */
+const SENTENCE_END = /(?<=(?:[^\s.]{2}|^)[.!?])\s|(?<=[。！？])/;
+const LABEL = /^(?:[^,.;?!，。；？！"“>~/#]{0,60}[:：])?[\s*_`]*(?:(?<=```)\w+\s*)?$/;
+
+const THOUGHT = /<\/?(?:think|thinking|thought)>|\[\/?THINK\]|◁\/?think▷/gi;
+/** Outside of braces, of the templates of Hermes, Qwen, Claude, MiniMax, gpt-oss, Llama, Kimi, DeepSeek and Gemini. */
+const WHOLE_CALL =
+  /<\/(?:minimax:|｜DSML｜)?(?:tool_call|function|function_calls|invoke)>|```tool_code|<\|(?:call|python_tag|tool_call_end)\|>|<｜tool▁call▁end｜>/;
+const CALL_MARK = /<tool_call>|<function=|\[TOOL_CALLS\]|<\|tool_call\w*\|>|<｜tool▁[^\s｜]*｜>/;
+/** Between the last mark and its arguments: the name of the tool, a list, a fence. */
+const NAMES_CALL = /^(?:\S*[\w>|｜\]])?[\s[]*(?:```\w*\s*)?$/;
+
+/** What is before braces on their line. */
+export type Head = 'none' | 'label' | 'prose';
+
+/** A pair of braces that may be, or may name, an output. */
+export interface Named extends Braces {
+  readonly text: string;
+  readonly value: JsonObject | undefined;
+  readonly head: Head;
+  endsLine: boolean;
+  /** In a list that nothing closes. */
+  isCut: boolean;
+}
+
+export interface Walked {
+  readonly named: readonly Named[];
+  /** Where the last thought ends. */
+  readonly from: number;
+  readonly mentionsCall: boolean;
+  readonly hasCall: boolean;
+}
+
+export function namedBraces(text: string, pairs: readonly Braces[]): Walked {
+  const [line, list, thought, calls] = [new Line(), new List(), new Thought(), new Calls()];
+  let named: Named[] = [];
+  let end = 0;
+  for (const pair of [...pairs, undefined]) {
+    const before = text.slice(end, pair?.from);
+    if (thought.take(before, end)) named = [];
+    line.take(before, thought.from - end);
+    list.take(before);
+    calls.take(before, pair !== undefined);
+    if (!pair) break;
+    end = pair.to;
+    const braces = text.slice(pair.from, end);
+    if (thought.isOpen || !MAY_COUNT.test(braces)) continue;
+    const read = isObject(text, pair.from) ? parsed(braces) : undefined;
+    const value = isJsonObject(read) ? read : undefined;
+    const { head } = line;
+    if (head === 'none' && isCall(value)) calls.isWhole = true;
+    const each = { ...pair, text: braces, value, head, endsLine: true, isCut: false };
+    named.push(each);
+    line.add(each);
+    list.add(each);
+  }
+  list.end();
+  return { named, from: thought.from, mentionsCall: calls.isMentioned, hasCall: calls.isWhole };
+}
+
+/** The line of the text that was taken last. */
+class Line {
+  head: Head = 'none';
+  #isFirst = true;
+  #named: Named[] = [];
+
+  /** Text up to the next braces; a thought in it ends at `from`. */
+  take(before: string, from: number): void {
+    const newline = before.indexOf('\n');
+    if (!ENDS_LINE.test(newline < 0 ? before : before.slice(0, newline)))
+      for (const each of this.#named.splice(0)) each.endsLine = false;
+    if (newline >= 0) this.#named = [];
+    const begin = Math.max(before.lastIndexOf('\n') + 1, from);
+    const isNew = begin > 0 || this.#isFirst;
+    this.#isFirst = false;
+    this.head = headOf(before.slice(Math.max(begin, 0)), isNew ? undefined : this.head);
+  }
+
+  add(named: Named): void {
+    this.#named.push(named);
+  }
+}
+
+/** A JSON list of objects. */
+class List {
+  #named: Named[] | undefined;
+
+  take(before: string): void {
+    if (this.#named && !/^\s*,\s*$/.test(before)) {
+      if (/^\s*(?:,\s*)?\]/.test(before)) this.#named = undefined;
+      this.end();
+    }
+    if (before.trimEnd().endsWith('[')) this.#named = [];
+  }
+
+  add(named: Named): void {
+    this.#named?.push(named);
+  }
+
+  /** Nothing has closed it. */
+  end(): void {
+    for (const each of this.#named ?? []) each.isCut = true;
+    this.#named = undefined;
+  }
+}
+
+class Thought {
+  isOpen = false;
+  /** After the last tag. */
+  from = 0;
+
+  /** Whether a thought ends there: all that was said before is part of it, where the model's template opened it. */
+  take(before: string, at: number): boolean {
+    const tags = [...before.matchAll(THOUGHT)];
+    const last = tags.at(-1);
+    if (!last) return false;
+    this.isOpen = !last[0].includes('/');
+    this.from = at + last.index + last[0].length;
+    return tags.some(([tag]) => tag.includes('/'));
+  }
+}
+
+class Calls {
+  isMentioned = false;
+  isWhole = false;
+
+  take(before: string, isBeforeBraces: boolean): void {
+    const marked = before.split(CALL_MARK);
+    if (marked.length > 1) this.isMentioned = true;
+    const hasArguments = isBeforeBraces && marked.length > 1;
+    if (WHOLE_CALL.test(before) || (hasArguments && NAMES_CALL.test(marked.at(-1) ?? '')))
+      this.isWhole = true;
+  }
+}
+
+/** By the text before it on its line, or after other braces there, which had this one. */
+function headOf(before: string, previous: Head | undefined): Head {
+  if ((previous ?? 'none') === 'none' && BEGINS_LINE.test(before)) return 'none';
+  const sentences = before.split(SENTENCE_END);
+  const isWhole = previous === undefined || sentences.length > 1;
+  return isWhole && LABEL.test(sentences.at(-1) ?? '') ? 'label' : 'prose';
+}
+
+function isCall(value: JsonObject | undefined): boolean {
+  const members = Object.keys(value ?? {});
+  return members.sort().join() === 'arguments,name' || members.join() === 'name,parameters';
+}
+
+/** By the first sign in the braces: all others cannot be JSON, or have no members. */
+export function isObject(text: string, from: number): boolean {
+  return /^["}]/.test(signAfter(text, from));
+}
+
+/** To look at, not to keep. */
+export function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
