@@ -2,14 +2,14 @@
 // counts up to its end, a miss the whole rest of its text, or one sign where the expression looks at one place alone.
 import { vi } from 'vitest';
 
+type Exec = (text: string) => RegExpExecArray | null;
 type Search = (sign: string, from?: number) => number;
 
 export function scanCost(run: () => void): number {
   let cost = 0;
-  const exec = Reflect.get(RegExp.prototype, 'exec') as (text: string) => RegExpExecArray | null;
-  const [indexOf, lastIndexOf] = ['indexOf', 'lastIndexOf'].map(
-    (name) => Reflect.get(String.prototype, name) as Search,
-  ) as [Search, Search];
+  const exec: Exec = Reflect.get(RegExp.prototype, 'exec');
+  const indexOf: Search = Reflect.get(String.prototype, 'indexOf');
+  const lastIndexOf: Search = Reflect.get(String.prototype, 'lastIndexOf');
   vi.spyOn(RegExp.prototype, 'exec').mockImplementation(function (this: RegExp, text: string) {
     const from = this.global || this.sticky ? this.lastIndex : 0;
     const match = Reflect.apply(exec, this, [text]);
