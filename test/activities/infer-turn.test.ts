@@ -287,7 +287,7 @@ describe('what a turn comes to', () => {
 
   test.each([
     ['a fenced block', '```json\n{"decision": 1}\n```'],
-    ['prose around it', 'Here you are: {"decision": 1, "confidence": null} – done.'],
+    ['prose around it', 'Here you are:\n{"decision": 1, "confidence": null}\nDone.'],
   ])('a decision in %s is read', async (_name, raw) => {
     const rig = await createRig(stores, { turns: [{ raw }] });
     const { output } = await infer(rig);
