@@ -2,8 +2,8 @@
 // (architecture §11, I121).
 import { describe, expect, test } from 'vitest';
 import { CallAssembly } from '../../src/adapters/models/call-assembly.ts';
-import type { CallState } from '../../src/adapters/models/call-in-pieces.ts';
-import type { CallPiece } from '../../src/adapters/models/call-piece.ts';
+import { Call, type CallState } from '../../src/adapters/models/call-in-pieces.ts';
+import { pieceOf, type CallPiece } from '../../src/adapters/models/call-piece.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 
 const OFFERED = ['get', 'put', 'get_order'];
@@ -146,6 +146,15 @@ describe('[I121] by every cut and every repeat', () => {
 });
 
 describe('limits', () => {
+  test('one sentence is built for a call, however many of its pieces contradict it', () => {
+    const call = new Call(pieceOf(at(0, 'a', 'get', '')), 0);
+    const built: string[] = [];
+    for (const sentence of ['first', 'second', 'third'])
+      call.contradict(() => (built.push(sentence), sentence));
+    expect(built).toEqual(['first']);
+    expect(call.malformed).toBe('first');
+  });
+
   const failure = (pieces: Iterable<CallPiece>): unknown => {
     const assembly = new CallAssembly(OFFERED);
     try {

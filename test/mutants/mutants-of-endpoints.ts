@@ -84,7 +84,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   [121, [CALLS, '&& !over.length', ''], [OF_CALLS, 'by chance']],
   [121, [CALLS, 'call === this.#lastNamed && ', ''], [OF_CALLS, 'behind another call']],
   // `{}` beside the name is always the arguments, or may be wherever others follow.
-  [121, [CALLS, '      call.forget();', "      call.contradict('');"], [OF_CALLS, 'LiteLLM']],
+  [121, [CALLS, '      call.forget();', "      call.contradict(() => '');"], [OF_CALLS, 'LiteLLM']],
   [
     121,
     [CALL, "key === NO_ARGUMENTS && name !== ''", 'key === NO_ARGUMENTS'],

@@ -282,7 +282,9 @@ function areApart(one: Call, other: Call): boolean {
 }
 
 function contradict(call: Call, name: string): void {
-  const names = [call.name, name];
-  const which = names.every(isShown) ? `, ${names.join(' and ')}` : '';
-  call.contradict(`One call came with two names${which}.`);
+  call.contradict(() => {
+    const names = [call.name, name];
+    const which = names.every(isShown) ? `, ${names.join(' and ')}` : '';
+    return `One call came with two names${which}.`;
+  });
 }

@@ -79,9 +79,10 @@ export class Call {
     return undefined;
   }
 
-  contradict(sentence: string): void {
+  /** The first sentence holds, and no other is built: each would look at a name that may be long. */
+  contradict(sentence: () => string): void {
     this.state = 'malformed';
-    this.contradiction ??= sentence;
+    this.contradiction ??= sentence();
   }
 
   isAt(place: number | undefined): boolean {
@@ -119,7 +120,7 @@ export class Call {
     if (text.trim() === '' && (name === '' || this.hasId)) return;
     const isNamed = name !== '';
     if (this.#text.rest !== '' && (this.#isNamedOn ?? isNamed) !== isNamed)
-      this.contradict(`${titleOf(this.name)} came with a piece that was said again.`);
+      this.contradict(() => `${titleOf(this.name)} came with a piece that was said again.`);
     this.#isNamedOn = this.#text.rest === '' ? undefined : isNamed;
   }
 
