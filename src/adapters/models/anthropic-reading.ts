@@ -3,6 +3,7 @@
 // code are passed over: the API says that it may add some.
 import type Anthropic from '@anthropic-ai/sdk';
 import { HostError } from '../../rules/errors.ts';
+import { isJsonObject } from '../../rules/json.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { CallAssembly } from './call-assembly.ts';
 import { DECISION_TOOL, readAnswer } from './decision-tool.ts';
@@ -43,6 +44,7 @@ export class AnthropicReading {
 
   /** Throws HostError model_output_too_large, and model_unavailable for a stream that contradicts itself. */
   take(event: Anthropic.RawMessageStreamEvent): void {
+    if (!hasItsMember(event)) throw lostConnection();
     switch (event.type) {
       case 'message_start':
         this.#model = textIn(event.message.model) ?? this.#model;
@@ -67,7 +69,7 @@ export class AnthropicReading {
   }
 
   #begin(index: number, block: StartedBlock): void {
-    const isAgain = this.#isAgain(index, block);
+    const isAgain = this.#note(index, block);
     // A call says by its id whether it is another one.
     if (block.type === 'tool_use') this.#call(index, block);
     if (isAgain) return;
@@ -76,8 +78,8 @@ export class AnthropicReading {
     if (block.type === 'thinking') this.#think(block.thinking);
   }
 
-  /** Whether the block had begun. If not, it is noted. Throws HostError model_unavailable where it was another one. */
-  #isAgain(index: number, block: StartedBlock): boolean {
+  /** Notes the block; returns whether it had begun. Throws HostError model_unavailable where it was another one. */
+  #note(index: number, block: StartedBlock): boolean {
     const { type: kind } = block;
     const text = kind === 'text' ? block.text : kind === 'thinking' ? block.thinking : '';
     const begun = this.#blocks.get(index);
@@ -111,12 +113,14 @@ export class AnthropicReading {
     this.#calls.take({ place, id, name, args: isEmpty ? undefined : input });
   }
 
-  #text(text: string): void {
-    if (text !== '') this.#splitter.push(this.#meter.take(text));
+  #text(sent: unknown): void {
+    const text = textIn(sent);
+    if (text !== undefined) this.#splitter.push(this.#meter.take(text));
   }
 
-  #think(text: string): void {
-    if (text !== '') this.#say(this.#meter.take(text));
+  #think(sent: unknown): void {
+    const text = textIn(sent);
+    if (text !== undefined) this.#say(this.#meter.take(text));
   }
 
   #say(piece: string): void {
@@ -171,6 +175,21 @@ export class AnthropicReading {
     if (plain === undefined) return undefined;
     return CACHE_COUNTS.reduce((sum, name) => sum + (this.#usage[name] ?? 0), plain);
   }
+}
+
+/** The member that holds what an event says. */
+const MEMBERS: ReadonlyMap<unknown, string> = new Map([
+  ['message_start', 'message'],
+  ['content_block_start', 'content_block'],
+  ['content_block_delta', 'delta'],
+  ['message_delta', 'delta'],
+]);
+
+/** Of an event whose type is new to this code nothing is expected. */
+function hasItsMember(event: unknown): boolean {
+  if (!isJsonObject(event)) return false;
+  const member = MEMBERS.get(event['type']);
+  return member === undefined || isJsonObject(event[member]);
 }
 
 /** Nothing is believed of what should be text. */
