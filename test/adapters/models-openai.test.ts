@@ -489,6 +489,7 @@ describe('a stream that lies', () => {
     ['pieces without a number', chunk(callPiece(0, name, '{"id"')) + piece({}, ':"A"}') + end],
     ['null everywhere', nothing + whole + `data: null\n\n` + end],
     ['a second finish', whole + chunk({}, 'tool_calls') + chunk({}, 'stop') + DONE],
+    ['an empty finish before the one', whole + chunk({}, '') + chunk({}, 'tool_calls') + DONE],
     ['data behind the end', whole + end + chunk({ content: 'and ' }, 'stop')],
     ['CRLF', (whole + end).replaceAll('\n', '\r\n')],
   ])('%s', async (_name, text) => {
@@ -499,6 +500,15 @@ describe('a stream that lies', () => {
     const cut = chunk(callPiece(0, name, '{"id"'));
     const config = await endpoint(streaming(cut + end), streaming(whole + DONE));
     expect((await infer(config)).response).toMatchObject({ kind: 'unusable', calls: [] });
+    expect((await infer(config)).response).toMatchObject({ kind: 'unusable', calls: [] });
+  });
+
+  test('an empty finish is none: the one that follows says whether the answer was cut', async () => {
+    const config = await endpoint(
+      streaming(whole + chunk({}, '') + chunk({}, 'length') + DONE),
+      streaming(whole + chunk({}, '') + DONE),
+    );
+    expect((await infer(config)).response).toMatchObject({ kind: 'truncated', calls: [] });
     expect((await infer(config)).response).toMatchObject({ kind: 'unusable', calls: [] });
   });
 

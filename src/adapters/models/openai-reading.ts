@@ -45,8 +45,9 @@ export class Reading {
     if (chunk?.usage) this.#usage = chunk.usage;
     const choice = chunk?.choices?.[0];
     if (!choice) return;
-    // The first one counts: some endpoints say it again, with the usage or with an empty delta.
-    this.#finishReason ??= choice.finish_reason ?? undefined;
+    // The first one counts: some endpoints say it again, with the usage or with an empty delta. An empty one is none.
+    const finish: unknown = choice.finish_reason;
+    if (typeof finish === 'string' && finish !== '') this.#finishReason ??= finish;
     // `reasoning_content` and `reasoning` are extensions of compatible endpoints.
     const delta = (choice.delta ?? {}) as ChatCompletionChunk.Choice.Delta & {
       reasoning_content?: unknown;
