@@ -6,7 +6,7 @@ import type { CallPiece } from '../../src/adapters/models/call-piece.ts';
 import { readJson } from '../../src/rules/json-text.ts';
 import { framedAnswer } from '../support/framed-calls.ts';
 
-const OFFERED = ['get', 'put', 'get_order', 'go', 'gogo'];
+const OFFERED = ['get', 'put', 'get_order', 'go', 'gogo', 'go_none'];
 const A1 = '{"a":1}';
 
 function assembled(pieces: readonly CallPiece[]) {
@@ -299,6 +299,76 @@ describe('[I121] the same answer, however it is framed, is the same calls', () =
       [at(0, 'a', 'get', 'null'), at(0, 'a', 'get', 'nu'), at(0, '', '', 'll')],
       ['get null'],
     ],
+    [
+      'null, then {}, without an id',
+      [at(0, '', 'get', 'null'), at(0, '', 'get', '{}')],
+      ['get null'],
+    ],
+    [
+      'an object encoded twice, then plain',
+      [at(0, '', 'get', JSON.stringify(A1)), at(0, '', 'get', A1)],
+      [`get ${JSON.stringify(A1)}`],
+    ],
+    [
+      'the same under one id',
+      [
+        at(0, 'a', 'get', A1),
+        at(0, 'a', 'get', JSON.stringify(A1)),
+        at(0, 'b', 'put', 'null'),
+        at(0, 'b', 'put', ''),
+      ],
+      [`get ${A1}`, 'put null'],
+    ],
+    [
+      'null beside the name, then the arguments',
+      [at(0, 'a', 'get', 'null'), at(0, '', '', A1)],
+      TWO.slice(1),
+    ],
+    [
+      'other spellings of no id',
+      [
+        at(0, 'NULL', 'get', A1),
+        at(1, 'NULL', 'put', '{}'),
+        at(2, 'none', 'get', A1),
+        at(3, 'nil', 'get', A1),
+      ],
+      [`get ${A1}`, 'put {}', `get ${A1}`, `get ${A1}`],
+    ],
+    [
+      'later pieces have the name "null"',
+      [at(0, 'a', 'get', '{"a"'), at(0, 'null', 'null', ':1'), at(0, 'null', 'None', '}')],
+      TWO.slice(1),
+    ],
+    [
+      'a name in pieces, one of which is a word for nothing',
+      [at(0, 'a', 'go_', ''), at(0, 'a', 'none', A1)],
+      [`go_none ${A1}`],
+    ],
+    [
+      'Anthropic: the whole input, then a delta of {}',
+      [
+        at(0, 'a', 'get', { a: 1 }),
+        at(0, '', '', '{}'),
+        at(1, 'b', 'put', { a: 1 }),
+        at(1, '', '', '{}'),
+      ],
+      [`get ${A1}`, `put ${A1}`],
+    ],
+    [
+      'a call without an index takes the place of no other',
+      [at(1, 'a', 'get', ''), bare('b', 'put', ''), at(1, '', '', A1), bare('b', '', '{}')],
+      [`get ${A1}`, 'put {}'],
+    ],
+    [
+      'arguments at one index of no call, of two calls',
+      [at(1, 'a', 'get', ''), at(0, '', '', A1), at(2, 'b', 'put', ''), at(0, '', '', '{"b":2}')],
+      [`get ${A1}`, 'put {"b":2}'],
+    ],
+    [
+      'the names first',
+      [at(0, 'a', 'get', ''), at(1, 'b', 'put', ''), at(0, '', '', A1), at(1, '', '', '{}')],
+      [`get ${A1}`, 'put {}'],
+    ],
     ['true as text, twice', [at(0, 'a', 'get', 'truetrue')], ['get true']],
     ['a name of no tool', [at(0, 'a', 'made_up', A1)], [`made_up ${A1}`]],
   ])('%s', (_name, pieces, expected) => {
@@ -391,7 +461,7 @@ describe('[I121] or none, where it can be read in two ways', () => {
       TWICE,
     ],
     [
-      'other arguments after {}, behind another call',
+      'other arguments after {}, after another call',
       [at(0, 'a', 'get', '{}'), at(1, 'b', 'put', A1), at(0, '', '', A1)],
       TWICE,
     ],
@@ -459,7 +529,7 @@ describe('[I121] or none, where it can be read in two ways', () => {
       'after a call without them',
     ],
     [
-      'a name again without arguments, behind another call',
+      'a name again without arguments, after another call',
       [at(0, '', 'get', A1), at(0, '', 'put', '{}'), at(0, '', 'get', '')],
       'once without arguments',
     ],
@@ -471,6 +541,86 @@ describe('[I121] or none, where it can be read in two ways', () => {
     [
       '{} twice, then the arguments, without an id',
       [at(0, '', 'get', '{}'), at(0, '', 'get', '{}'), at(0, '', '', A1)],
+      TWICE,
+    ],
+    [
+      'a restart without ids, and other arguments than before',
+      [
+        ...[at(0, '', 'get', ''), at(0, '', '', A1), at(0, '', 'put', '')],
+        ...[
+          at(0, '', 'get', ''),
+          at(0, '', '', A1),
+          at(0, '', 'put', ''),
+          at(0, '', '', '{"b":2}'),
+        ],
+      ],
+      'once without arguments',
+    ],
+    [
+      'the same without an index',
+      [
+        ...[bare('', 'get', ''), bare('', '', A1), bare('', 'put', '')],
+        ...[bare('', 'get', ''), bare('', '', A1), bare('', 'put', ''), bare('', '', '{"b":2}')],
+      ],
+      'once without arguments',
+    ],
+    [
+      '{} beside the name, then the name alone, then the arguments, without an id',
+      [at(0, '', 'get', '{}'), at(0, '', 'get', ''), at(0, '', '', A1)],
+      'once without arguments',
+    ],
+    [
+      'a restart without ids of calls with {} beside their names',
+      [
+        ...[at(0, '', 'get', '{}'), at(0, '', 'put', '{}')],
+        ...[at(0, '', 'get', '{}'), at(0, '', 'put', '{}'), at(0, '', '', A1)],
+      ],
+      'once without arguments',
+    ],
+    [
+      'a name again after another call, where {} beside a name was nothing yet',
+      [
+        ...[at(0, '', 'go', '{}'), at(0, '', '', A1), at(0, '', 'get', '{}')],
+        ...[at(0, '', 'put', '{"b":2}'), at(0, '', 'get', ''), at(0, '', '', A1)],
+      ],
+      'once without arguments',
+    ],
+    [
+      'LibreChat: the same, the first call without arguments',
+      [at(1, 'a', 'get', ''), at(0, '', '', ''), at(2, 'b', 'put', ''), at(1, '', '', A1)],
+      MISSED,
+    ],
+    [
+      'LibreChat: begun again, where the last call has no arguments',
+      [
+        ...[at(1, 'a', 'get', ''), at(0, '', '', A1), at(2, 'b', 'put', '')],
+        ...[at(1, 'a', 'get', ''), at(0, '', '', A1), at(2, 'b', 'put', '')],
+      ],
+      MISSED,
+    ],
+    [
+      'the id given late, and another name at another index',
+      [at(0, '', 'get', ''), at(0, 'c', '', A1), at(4, '', 'get', ''), at(4, 'c', '', A1)],
+      UNCLEAR,
+    ],
+    [
+      'an id at one of two indexes, where that call has no arguments',
+      [at(0, 'a', 'get', ''), at(1, '', 'get', A1)],
+      UNCLEAR,
+    ],
+    [
+      '{} beside the name, the name again after another call, then arguments',
+      [bare('a', 'get', '{}'), bare('b', 'put', ''), bare('a', 'get', ''), bare('', '', A1)],
+      TWICE,
+    ],
+    [
+      '{} after whole arguments, where another call has none',
+      [at(0, 'a', 'get', A1), at(1, 'b', 'put', ''), at(0, '', '', '{}')],
+      TWICE,
+    ],
+    [
+      '{} after whole arguments at a place of two calls',
+      [at(0, 'a', 'put', '{"b":2}'), at(0, 'b', 'get', A1), at(0, '', '', '{}')],
       TWICE,
     ],
     ['two names, too long', [at(0, 'a', LONG, ''), at(0, 'a', 'get', A1)], `${NAMES}.`],
@@ -529,21 +679,22 @@ describe('[I121] or none, where it can be read in two ways', () => {
 });
 
 /** Rounds, each a seed: a failure names its own. */
-const ROUNDS = 600;
+const ROUNDS = 1000;
 
 test('[I121] by chance: the calls that are meant, or it is unusable', () => {
   const counts = { again: 0, refused: 0 };
   for (let seed = 1; seed <= ROUNDS; seed++) {
-    const { meant, pieces, isSaidAgain } = framedAnswer(seed);
+    const { meant, pieces, isSaidAgain, isUnclear } = framedAnswer(seed);
     const { calls, malformed } = assembled(pieces);
     const isRefused = malformed !== undefined || calls.some(({ name }) => name === '');
     const said = calls.map(({ name, arguments: sent }) => [name, valueIn(sent)]);
     const expected = meant.map(({ name, args }) => [name, args]);
     const isUnusable = isRefused || said.some(([, value]) => value === UNREAD);
     const sent = `seed ${seed}: ${JSON.stringify(pieces)}`;
-    if (isSaidAgain) counts.again += 1;
-    if (isSaidAgain && isUnusable) counts.refused += 1;
-    else expect([said, malformed], sent).toEqual([expected, undefined]);
+    if (isSaidAgain && !isUnclear) counts.again += 1;
+    if (isSaidAgain && !isUnclear && isUnusable) counts.refused += 1;
+    if (!isUnusable || !(isSaidAgain || isUnclear))
+      expect([said, malformed], sent).toEqual([expected, undefined]);
   }
   expect(counts.again).toBeGreaterThan(ROUNDS / 3);
   expect(counts.refused).toBeLessThan(counts.again / 3);
@@ -553,7 +704,7 @@ const UNREAD = Symbol('no JSON');
 
 function valueIn(text: string): unknown {
   const read = readJson(text === '' ? '{}' : text);
-  return read.ok ? read.value : UNREAD;
+  return read.ok ? (read.value ?? {}) : UNREAD;
 }
 
 function isRead(text: string): boolean {

@@ -11,6 +11,12 @@ const OF_OPENAI = 'test/adapters/models-openai-calls.test.ts';
 const OF_ANTHROPIC = 'test/adapters/models-anthropic.test.ts';
 
 export const OF_ENDPOINTS: readonly Row[] = [
+  // A cut answer is performed.
+  [
+    121,
+    ['src/adapters/models/openai-reading.ts', " && finish !== ''", ''],
+    ['test/adapters/models-openai.test.ts', 'an empty finish is none'],
+  ],
   // A known id begins a call.
   [
     121,
@@ -45,7 +51,11 @@ export const OF_ENDPOINTS: readonly Row[] = [
     [CALLS, 'alike.some((other) => other.root === root)', 'false'],
     [OF_CALLS, 'the same without an id at one index'],
   ],
-  [121, [CALLS, 'if (isMixed || ', 'if (false || '], [OF_CALLS, 'the id given late']],
+  [
+    121,
+    [CALLS, 'if (isMixed(call, alike, namesakes))', 'if (false)'],
+    [OF_CALLS, 'the id given late'],
+  ],
   [121, [CALLS, 'alike.length > 0 || ', ''], [OF_CALLS, 'of which one has an id']],
   [
     121,
@@ -73,16 +83,69 @@ export const OF_ENDPOINTS: readonly Row[] = [
   ],
   [
     121,
-    [CALLS, '[this.#lastNamed, ...over].some', '[this.#lastNamed].some'],
+    [CALLS, '[this.#lastNamed, ...displaced].some', '[this.#lastNamed].some'],
     [OF_CALLS, 'the same without an index'],
   ],
   [
     121,
-    [CALLS, 'call.isOpen ? over.length > 0 : ', 'call.isOpen ? false : '],
+    [CALLS, 'call.isOpen ? displaced.length > 0 : ', 'call.isOpen ? false : '],
     [OF_CALLS, 'a piece of another call between'],
   ],
-  [121, [CALLS, '&& !over.length', ''], [OF_CALLS, 'by chance']],
-  [121, [CALLS, 'call === this.#lastNamed && ', ''], [OF_CALLS, 'behind another call']],
+  [
+    121,
+    [CALLS, '&& !displaced.length', ''],
+    [OF_CALLS, 'the name again after another call, then arguments'],
+  ],
+  [121, [CALLS, 'call === this.#lastNamed && ', ''], [OF_CALLS, 'after another call']],
+  [
+    121,
+    [CALLS, 'this.#passed.add(this.#lastNamed);', ';'],
+    [OF_CALLS, 'the first call without arguments'],
+  ],
+  [
+    121,
+    [CALLS, 'return new Set(keys).size < keys.length;', 'return false;'],
+    [OF_CALLS, 'begun again, where'],
+  ],
+  // A call without an index takes the place of another one.
+  [
+    121,
+    [CALLS, ' || !this.#byPlace.has(place)', ' || true'],
+    [OF_CALLS, 'takes the place of no other'],
+  ],
+  // What is performed as equal is not compared as equal.
+  [121, [TEXTS, 'if (read.value === null) return NO_ARGUMENTS;', ''], [OF_CALLS, 'null, then {}']],
+  [121, [TEXTS, 'encodedObjectKey(read.value) ?? ', ''], [OF_CALLS, 'an object encoded twice']],
+  // Who begins an answer again is believed.
+  [
+    121,
+    [CALLS, '[call, call.after, ...earlier]', '[call, call.after]'],
+    [OF_CALLS, 'a restart without ids, and'],
+  ],
+  [
+    121,
+    [CALLS, '(bare.length > 0 || goesOn)', 'bare.length > 0'],
+    [OF_CALLS, 'then the name alone'],
+  ],
+  [
+    121,
+    [CALLS, "state === 'empty' && isEmptyNone", 'false'],
+    [OF_CALLS, 'a restart without ids of calls with'],
+  ],
+  [
+    121,
+    [CALLS, 'return haveArguments && one', 'return one'],
+    [OF_CALLS, 'the id given late, and another'],
+  ],
+  // `{}` after whole arguments.
+  [121, [CALLS, ' || this.#open.size > 0)', ')'], [OF_CALLS, 'where another call has none']],
+  [121, [CALLS, 'return isAlone && ', 'return '], [OF_CALLS, 'at a place of two calls']],
+  [
+    121,
+    [PIECES, 'name.includes(value)', 'false'],
+    [OF_CALLS, 'one of which is a word for nothing'],
+  ],
+  [121, [PIECES, '.toLowerCase()', ''], [OF_CALLS, 'other spellings of no id']],
   // `{}` beside the name is always the arguments, or may be wherever others follow.
   [121, [CALLS, '      call.forget();', "      call.contradict(() => '');"], [OF_CALLS, 'LiteLLM']],
   [
@@ -97,7 +160,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   ],
   [
     121,
-    [CALLS, 'return earlier.length > 0 && bare.length > 0;', 'return false;'],
+    [CALLS, 'return earlier.length > 0 && (bare.length > 0 || goesOn);', 'return false;'],
     [OF_CALLS, 'after another call without arguments'],
   ],
   [

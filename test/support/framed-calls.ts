@@ -10,6 +10,8 @@ export interface FramedAnswer {
   readonly meant: readonly Meant[];
   readonly pieces: readonly CallPiece[];
   readonly isSaidAgain: boolean;
+  /** Arguments may be those of another call, without any: it may be refused also where nothing is said again. */
+  readonly isUnclear: boolean;
 }
 
 interface Meant {
@@ -19,7 +21,8 @@ interface Meant {
 
 /** How one endpoint frames calls. */
 interface Framing {
-  readonly places: 'own' | 'all alike' | 'none';
+  /** `one off`: arguments come one index below their name, as in LibreChat#13987. */
+  readonly places: 'own' | 'all alike' | 'none' | 'one off';
   readonly ids: 'none' | 'first' | 'each';
   readonly names: 'first' | 'each';
   readonly firstPlace: number;
@@ -28,6 +31,9 @@ interface Framing {
   readonly args: 'value' | 'text' | 'characters' | 'after {}';
   readonly isInterleaved: boolean;
 }
+
+/** As endpoints spell that a call has no arguments. */
+const NO_ARGUMENTS = ['', null, 'null', '{}'] as const;
 
 const TEXTS = ['x', 'x y', ' ', '  \n\t ', '}{', '" \\', ''] as const;
 
@@ -44,18 +50,25 @@ export function framedAnswer(seed: number): FramedAnswer {
     meant,
     pieces: isSaidAgain ? saidAgain(random, framing, { calls, pieces }) : pieces,
     isSaidAgain,
+    isUnclear:
+      framing.places === 'one off' ||
+      (framing.isInterleaved && meant.some(isBare)) ||
+      (!isTold && goesOn(meant)),
   };
 }
 
 function framingOf(random: Random): Framing {
-  const places = random.pick<Framing['places']>(['own', 'own', 'all alike', 'none']);
+  const places = random.pick<Framing['places']>([
+    ...(['own', 'own', 'own', 'all alike', 'all alike', 'none', 'none', 'one off'] as const),
+  ]);
+  const isOneOff = places === 'one off';
   return {
     places,
-    ids: random.pick(['none', 'first', 'each']),
-    names: random.pick(['first', 'first', 'each']),
+    ids: isOneOff ? 'first' : random.pick(['none', 'first', 'each']),
+    names: isOneOff ? 'first' : random.pick(['first', 'first', 'each']),
     firstPlace: random.pick([0, 0, 1, -1]),
     nothing: random.pick(['', 'null', null, undefined]),
-    args: random.pick(['value', 'text', 'text', 'characters', 'after {}']),
+    args: random.pick(['value', 'text', 'text', 'characters', isOneOff ? 'text' : 'after {}']),
     isInterleaved: places === 'own' && random.chance(0.3),
   };
 }
@@ -79,26 +92,44 @@ function isFirstOfItsKind(call: Meant, index: number, all: readonly Meant[]): bo
   return all.findIndex((other) => JSON.stringify(other) === key) === index;
 }
 
+function isBare({ args }: Meant): boolean {
+  return Object.keys(args).length === 0;
+}
+
+/** Without ids, a call of a name after one without arguments may be that one. */
+function goesOn(meant: readonly Meant[]): boolean {
+  return meant.some((call, at) => isBare(call) && meant[at + 1]?.name === call.name);
+}
+
 function piecesOf(
   random: Random,
   framing: Framing,
   { call, index, isTold }: { call: Meant; index: number; isTold: boolean },
 ): CallPiece[] {
   const { places, ids, names, firstPlace, nothing, args } = framing;
-  const place = { own: firstPlace + index, 'all alike': 0, none: undefined }[places];
+  const own = firstPlace + index;
+  const [place, below] = {
+    own: [own, own],
+    'all alike': [0, 0],
+    none: [],
+    'one off': [own, own - 1],
+  }[places] as [number?, number?];
   const none = nothing === 'null' ? '' : nothing;
   const id = `call_${index}`;
   const head = { place, id: ids === 'none' ? nothing : id, name: call.name };
   const tail = {
-    ...{ place, id: ids === 'each' ? id : nothing },
+    ...{ place: below, id: ids === 'each' ? id : nothing },
     name: names === 'each' ? call.name : none,
   };
-  const isBare = Object.keys(call.args).length === 0;
-  if (isBare && isTold && random.chance(0.5)) return [{ ...head, args: random.pick(['', null]) }];
+  if (isBare(call) && isTold && random.chance(0.5))
+    return [
+      { ...head, args: random.pick(['', null, 'null']) },
+      ...(places === 'one off' && random.chance(0.5) ? [argued('')] : []),
+    ];
   if (args === 'value') return [{ ...head, args: call.args }];
   const text = JSON.stringify(call.args, null, random.pick([0, 0, 1]));
   if (args === 'after {}' && names === 'first' && isTold && !framing.isInterleaved)
-    return [{ ...head, args: '{}' }, ...(isBare ? [] : cut(random, text)).map(argued)];
+    return [{ ...head, args: '{}' }, ...(isBare(call) ? [] : cut(random, text)).map(argued)];
   const first = names === 'first' && random.chance(0.5) ? [''] : [];
   const parts = args === 'characters' ? [...text] : cut(random, text);
   return [...first, ...parts].map((part, at) => ({ ...(at === 0 ? head : tail), args: part }));
@@ -136,6 +167,10 @@ function saidAgain(
   // Else it may come within a string, as a piece of that.
   const isApart = framing.names === 'first' || framing.places === 'own' || framing.ids === 'each';
   const place = framing.ids === 'none' ? {} : { place: random.below(6) };
+  const restart = (): CallPiece[] =>
+    framing.isInterleaved ? [...pieces, ...pieces] : restarted(random, calls);
+  // A single piece of another call would come where only its place in the order says whose the arguments are.
+  if (framing.places === 'one off') return restart();
   return random.pick<() => CallPiece[]>([
     () => [...pieces, ...pieces],
     () => pieces.toSpliced(isApart ? later(after(call.at(-1))) : pieces.length, 0, ...call),
@@ -147,5 +182,25 @@ function saidAgain(
       return pieces.toSpliced(at, 0, ...call.slice(0, 1));
     },
     () => pieces.toSpliced(later(after(call[0])), 0, { ...call.at(-1), args: '' }),
+    // A call without arguments, in other words for none.
+    () => [
+      ...pieces,
+      ...(call.length > 1 ? call : call.map((piece) => inOtherWords(random, piece))),
+    ],
+    restart,
   ])();
+}
+
+function inOtherWords(random: Random, piece: CallPiece): CallPiece {
+  const isNone = NO_ARGUMENTS.some((none) => none === (piece.args ?? null));
+  return isNone ? { ...piece, args: random.pick(NO_ARGUMENTS) } : piece;
+}
+
+/** Cut off after a call, or after the name of one, and begun again, with the first call or with a later one. */
+function restarted(random: Random, calls: readonly CallPiece[][]): CallPiece[] {
+  const cut = random.below(calls.length);
+  const last = calls[cut] ?? [];
+  const isNameAlone = last.length > 1 && last[0]?.args === '' && random.chance(0.7);
+  const before = [...calls.slice(0, cut).flat(), ...(isNameAlone ? last.slice(0, 1) : last)];
+  return [...before, ...calls.slice(random.below(cut + 1)).flat()];
 }

@@ -1,6 +1,6 @@
 // The arguments of one call as their text comes in: in pieces, or several times. It is split into the JSON values that it
 // holds, and each sign is looked at once. Pure.
-import { canonicalJson } from '../../rules/json.ts';
+import { canonicalJson, type JsonValue } from '../../rules/json.ts';
 import { readJson } from '../../rules/json-text.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 
@@ -77,10 +77,19 @@ export class ArgumentText {
 export const NO_ARGUMENTS = '{}';
 
 /**
- * Two texts with the same key say the same: white space and the order of members mean nothing. What cannot be read
+ * Two texts with the same key are performed as the same call (`argumentsOf` in decision-tool.ts): white space and the order
+ * of members mean nothing, `null` is no arguments, and an object that was encoded twice is that object. What cannot be read
  * exactly (I103) is only like its own text.
  */
 export function argumentKey(text: string): string {
   const read = readJson(text.trim() === '' ? NO_ARGUMENTS : text, MODEL_VALUE_LEVELS);
-  return read.ok ? canonicalJson(read.value) : `unread ${text}`;
+  if (!read.ok) return `unread ${text}`;
+  if (read.value === null) return NO_ARGUMENTS;
+  return encodedObjectKey(read.value) ?? canonicalJson(read.value);
+}
+
+function encodedObjectKey(value: JsonValue): string | undefined {
+  if (typeof value !== 'string' || !value.trimStart().startsWith('{')) return undefined;
+  const read = readJson(value, MODEL_VALUE_LEVELS);
+  return read.ok ? canonicalJson(read.value) : undefined;
 }

@@ -1,7 +1,17 @@
 // Calls of tools out of the pieces in which an endpoint sends them. Endpoints differ in what they say with a piece, and
 // many say a call again: what is performed depends on none of that (architecture §11, I121). Where pieces can be read in
-// two ways, the answer is malformed and nothing is performed. Tables on top; pure.
+// two ways, the answer is malformed and nothing is performed. Tables on top; pure. Four mechanisms decide:
+// 1. OWNERS and NAMES say whose a piece is, by id, place and name: for endpoints whose ids or indexes are all alike, change
+//    or come once (Mistral, SGLang), and one id with two names is malformed.
+// 2. ARGUMENTS in call-in-pieces.ts compares what comes with what the call has: for endpoints that say a call again, or
+//    `{}` before its arguments (LiteLLM), and two different arguments are malformed.
+// 3. `#checkOwner` doubts arguments without a name and an id that another call may lack: for endpoints whose indexes are one
+//    too low (LibreChat's) or those of the tools (SGLang).
+// 4. `withoutRepeats` compares whole calls at the end: for endpoints without ids that begin an answer again or sum it up.
+// An id that comes late, on a piece that says nothing else, is taken for that of the call at its place: two calls that are
+// alike at two places stay two.
 import { HostError } from '../../rules/errors.ts';
+import { argumentKey, NO_ARGUMENTS } from './argument-text.ts';
 import { Call, isShown, titleOf, type CallState } from './call-in-pieces.ts';
 import { pieceOf, type CallPiece, type Piece, type Said } from './call-piece.ts';
 import type { SentCall } from './decision-tool.ts';
@@ -52,25 +62,32 @@ type NameMeans =
   | 'nothing or another call'
   | 'malformed';
 
+const ONE_NAME = { first: 'the name', equal: 'nothing', other: 'malformed' } as const;
+const ANOTHER_CALL = {
+  first: 'another call',
+  equal: 'nothing or another call',
+  other: 'another call',
+} as const;
+
 const NAMES: Record<
   'by id' | 'by place',
   Record<CallState, Record<'first' | 'equal' | 'other', NameMeans>>
 > = {
   'by id': {
-    named: { first: 'the name', equal: 'nothing', other: 'more of the name' },
-    empty: { first: 'the name', equal: 'nothing', other: 'malformed' },
-    arguing: { first: 'the name', equal: 'nothing', other: 'malformed' },
-    whole: { first: 'the name', equal: 'nothing', other: 'malformed' },
-    again: { first: 'the name', equal: 'nothing', other: 'malformed' },
-    malformed: { first: 'the name', equal: 'nothing', other: 'malformed' },
+    named: { ...ONE_NAME, other: 'more of the name' },
+    empty: ONE_NAME,
+    arguing: ONE_NAME,
+    whole: ONE_NAME,
+    again: ONE_NAME,
+    malformed: ONE_NAME,
   },
   'by place': {
-    named: { first: 'the name', equal: 'nothing', other: 'more or another call' },
-    empty: { first: 'another call', equal: 'nothing or another call', other: 'another call' },
-    arguing: { first: 'the name', equal: 'nothing', other: 'malformed' },
-    whole: { first: 'another call', equal: 'nothing or another call', other: 'another call' },
-    again: { first: 'the name', equal: 'nothing', other: 'malformed' },
-    malformed: { first: 'the name', equal: 'nothing', other: 'malformed' },
+    named: { ...ONE_NAME, other: 'more or another call' },
+    empty: ANOTHER_CALL,
+    arguing: ONE_NAME,
+    whole: ANOTHER_CALL,
+    again: ONE_NAME,
+    malformed: ONE_NAME,
   },
 };
 
@@ -87,6 +104,10 @@ export class CallAssembly {
   /** Of the piece before, and of the last piece with a name. */
   #last: Call | undefined;
   #lastNamed: Call | undefined;
+  /** Calls that had a name alone when arguments without a name began for an earlier one. */
+  readonly #passed = new Set<Call>();
+  /** By the index of no call: the calls that were given the arguments which came there. */
+  readonly #strays = new Map<number | undefined, Set<Call>>();
   /** A sentence: pieces that may have been those of another call. */
   #doubt: string | undefined;
 
@@ -102,18 +123,19 @@ export class CallAssembly {
 
   /** Throws HostError model_output_too_large. */
   take(sent: CallPiece): void {
-    const piece = pieceOf(sent);
+    const piece = pieceOf(sent, this.#offered);
     const { id, name, text, place, said } = piece;
     this.#meter.take(name);
     this.#meter.take(text);
     const here = place === undefined ? this.#last : this.#byPlace.get(place);
     const owner = this.#ownerOf(piece, here);
     if (owner === 'nobody') return;
+    if (owner && this.#isEmptyTail(owner, piece)) return;
     const call = owner ? this.#named(owner, piece) : this.#begin(piece);
-    if (call === owner && here && here !== call && !here.isNamedAgain) call.over.add(here);
+    if (call === owner && here && here !== call && !here.isNameRepeated) call.displaced.add(here);
     if (id !== undefined) this.#identify(call, id, place);
     if (name !== '') this.#lastNamed = call;
-    else if (said === 'arguments' && call.state !== 'arguing') this.#goOn(call, piece);
+    else if (said === 'arguments' && call.state !== 'arguing') this.#checkOwner(call, piece);
     call.argue(piece);
     if (call.isOpen) this.#open.add(call);
     else this.#open.delete(call);
@@ -121,7 +143,7 @@ export class CallAssembly {
   }
 
   /** Undefined: a new call's. */
-  #ownerOf({ id, said }: Piece, here: Call | undefined): Call | 'nobody' | undefined {
+  #ownerOf({ id, said, place }: Piece, here: Call | undefined): Call | 'nobody' | undefined {
     const known = id === undefined ? undefined : this.#byId.get(id);
     const idIs = id === undefined ? 'none' : known ? 'known' : 'new';
     const placeIs = here === undefined ? 'free' : here.isOpen ? 'open' : 'closed';
@@ -133,12 +155,26 @@ export class CallAssembly {
         return here;
       case 'the only open one':
         if (this.#open.size === 0 && said === 'white space') return 'nobody';
-        return this.#open.size === 1 ? [...this.#open][0] : undefined;
+        return this.#open.size === 1 ? this.#onlyOpen(place) : undefined;
       case 'a new one':
         return undefined;
       case 'nobody':
         return owner;
     }
+  }
+
+  #onlyOpen(place: number | undefined): Call | undefined {
+    const [call] = this.#open;
+    if (call) this.#strays.set(place, (this.#strays.get(place) ?? new Set()).add(call));
+    return call;
+  }
+
+  /** The same arguments for two calls, at the index of no call: they may be those of the first, said again. */
+  #isStrayRepeated(): boolean {
+    return [...this.#strays.values()].some((calls) => {
+      const keys = [...calls].map((call) => argumentKey(call.arguments));
+      return new Set(keys).size < keys.length;
+    });
   }
 
   #identify(call: Call, id: string, place: number | undefined): void {
@@ -151,16 +187,36 @@ export class CallAssembly {
    * Arguments without a name, in whole or their first piece. They may be those of another call, which has none so far; or
    * the call has its own, `{}` beside the name, as some endpoints begin each call.
    */
-  #goOn(call: Call, { id, place }: Piece): void {
-    const over = [...call.over].filter(({ state }) => state === 'named' || state === 'empty');
-    if (call.state === 'empty' && call === this.#lastNamed && call.isAt(place) && !over.length)
+  #checkOwner(call: Call, { id, place }: Piece): void {
+    const displaced = [...call.displaced].filter(
+      ({ state }) => state === 'named' || state === 'empty',
+    );
+    if (call.state === 'empty' && call === this.#lastNamed && call.isAt(place) && !displaced.length)
       call.forget();
-    else if (id === undefined && (call.isOpen ? over.length > 0 : this.#isMissed(call, over)))
-      this.#doubt ??= 'Arguments came of which it is not clear whose they are.';
+    else if (
+      id === undefined &&
+      (call.isOpen ? displaced.length > 0 : this.#isMissed(call, displaced))
+    )
+      this.#doubt ??= UNCLEAR_OWNER;
+    else if (id === undefined && this.#lastNamed !== call && this.#lastNamed?.state === 'named')
+      this.#passed.add(this.#lastNamed);
   }
 
-  #isMissed(call: Call, over: readonly Call[]): boolean {
-    return [this.#lastNamed, ...over].some((other) => other !== call && other?.state === 'named');
+  /**
+   * `{}` without a name after the whole arguments of the one call at its place, while no call takes arguments: some
+   * endpoints close a call with it that they gave whole.
+   */
+  #isEmptyTail(call: Call, { id, name, text }: Piece): boolean {
+    if (id !== undefined || name !== '' || call.state !== 'whole' || this.#open.size > 0)
+      return false;
+    const isAlone = this.#calls.every((other) => other === call || other.place !== call.place);
+    return isAlone && text.trim() === NO_ARGUMENTS;
+  }
+
+  #isMissed(call: Call, displaced: readonly Call[]): boolean {
+    return [this.#lastNamed, ...displaced].some(
+      (other) => other !== call && other?.state === 'named',
+    );
   }
 
   /** `before` had the place so far: the call may be that one, said again. */
@@ -185,7 +241,7 @@ export class CallAssembly {
         call.name = name;
         return call;
       case 'nothing':
-        call.isNamedAgain = true;
+        call.isNameRepeated = true;
         if (call.state === 'named' && this.#begins(name + name)) contradict(call, name);
         return call;
       case 'more of the name':
@@ -195,7 +251,7 @@ export class CallAssembly {
           return this.#begin(piece, call);
         return this.#lengthened(call, name);
       case 'nothing or another call':
-        return call.isToldBy(piece) ? call : this.#begin(piece, call);
+        return call.isRepeatedBy(piece) ? call : this.#begin(piece, call);
       case 'another call':
         return this.#begin(piece, call);
       case 'malformed':
@@ -222,7 +278,9 @@ export class CallAssembly {
   end(): { readonly calls: readonly SentCall[]; readonly malformed?: string } {
     const { calls, doubt } = withoutRepeats(this.#calls);
     const contradiction = this.#calls.find((call) => call.malformed !== undefined)?.malformed;
-    const malformed = contradiction ?? this.#doubt ?? doubt;
+    const isUnclear =
+      this.#isStrayRepeated() || [...this.#passed].some(({ state }) => state === 'named');
+    const malformed = contradiction ?? this.#doubt ?? (isUnclear ? UNCLEAR_OWNER : doubt);
     return {
       calls: calls
         .toSorted((a, b) => a.place - b.place)
@@ -232,6 +290,8 @@ export class CallAssembly {
   }
 }
 
+const UNCLEAR_OWNER = 'Arguments came of which it is not clear whose they are.';
+
 /**
  * A call without an id that is like one at its place was said again. Like one elsewhere it is another call, unless only
  * one of the two has a place. Where only some calls of a tool have ids, nobody knows how many were meant, unless each
@@ -240,45 +300,51 @@ export class CallAssembly {
 function withoutRepeats(all: readonly Call[]): { calls: Call[]; doubt: string | undefined } {
   const byKey = new Map<string, Call[]>();
   const byName = new Map<string, Call[]>();
+  const isEmptyNone = all.some(({ wasEmpty }) => wasEmpty);
+  const calls: Call[] = [];
   let doubt: string | undefined;
-  const calls = all.filter((call) => {
-    const { key, name, root, hasId, isPlaced, fault } = call;
+  for (const call of all) {
+    const { key, name, root, hasId, fault } = call;
     const alike = byKey.get(key) ?? [];
     const namesakes = byName.get(name) ?? [];
-    if (!hasId && !fault && alike.some((other) => other.root === root)) return false;
-    const mixed = namesakes.filter((other) => other.hasId !== hasId);
-    const isMixed = mixed.some((other) => alike.length > 0 || !areApart(call, other));
-    if (isMixed || (!hasId && alike.some((other) => other.isPlaced !== isPlaced)))
+    if (!hasId && !fault && alike.some((other) => other.root === root)) continue;
+    if (isMixed(call, alike, namesakes))
       doubt ??= `${titleOf(name)} came twice, and it is not clear whether two were meant.`;
-    if (
-      !hasId &&
-      isDoubted(
-        call,
-        namesakes.filter((other) => other.root === root),
-      )
-    )
+    const earlier = namesakes.filter((other) => other.root === root);
+    if (!hasId && isDoubted(call, earlier, isEmptyNone))
       doubt ??= `${titleOf(name)} came twice, once without arguments or after a call without them.`;
     byKey.set(key, [...alike, call]);
     byName.set(name, [...namesakes, call]);
-    return true;
-  });
+    calls.push(call);
+  }
   return { calls, doubt };
 }
 
-/**
- * A name comes again, without an id, after calls of the same name at its place. Without arguments it may be those, said
- * again; after a call without arguments it may be in the middle of that one.
- */
-function isDoubted(call: Call, earlier: readonly Call[]): boolean {
-  const isEmptyNone = earlier.some(({ wasEmpty }) => wasEmpty);
-  const bare = [call, call.after].filter(
-    (each) => each?.state === 'named' || (each?.state === 'empty' && isEmptyNone),
-  );
-  return earlier.length > 0 && bare.length > 0;
+function isMixed(call: Call, alike: readonly Call[], namesakes: readonly Call[]): boolean {
+  const { hasId, isPlaced } = call;
+  if (!hasId && alike.some((other) => other.isPlaced !== isPlaced)) return true;
+  const others = namesakes.filter((other) => other.hasId !== hasId);
+  return others.some((other) => alike.length > 0 || !areApart(call, other));
 }
 
+/**
+ * A name comes again, without an id, after calls of the same name at its place. Without arguments, or after one without
+ * them, it may be those, said again; after another call without arguments it may be in the middle of that one; and the
+ * name alone after `{}` beside it may be that call, which goes on. `isEmptyNone`: `{}` beside a name was nothing yet.
+ */
+function isDoubted(call: Call, earlier: readonly Call[], isEmptyNone: boolean): boolean {
+  const isBare = ({ state }: Call): boolean =>
+    state === 'named' || (state === 'empty' && isEmptyNone);
+  const bare = [call, call.after, ...earlier].filter((each) => each !== undefined && isBare(each));
+  const goesOn =
+    call.beganBare && earlier.some((each) => each === call.after && each.state === 'empty');
+  return earlier.length > 0 && (bare.length > 0 || goesOn);
+}
+
+/** Whether each has a place and arguments of its own. */
 function areApart(one: Call, other: Call): boolean {
-  return one.isPlaced && other.isPlaced && one.place !== other.place;
+  const haveArguments = one.state !== 'named' && other.state !== 'named';
+  return haveArguments && one.isPlaced && other.isPlaced && one.place !== other.place;
 }
 
 function contradict(call: Call, name: string): void {

@@ -15,12 +15,14 @@ type Argued = 'part' | 'empty' | 'first' | 'equal' | 'other';
 
 const MALFORMED = { empty: 'malformed', first: 'malformed', other: 'malformed' } as const;
 
+const REPEATED = { ...MALFORMED, part: 'again', equal: 'whole' } as const;
+
 const ARGUMENTS: Record<CallState, Record<Argued, CallState>> = {
   named: { ...MALFORMED, part: 'arguing', empty: 'empty', first: 'whole', equal: 'malformed' },
-  empty: { ...MALFORMED, part: 'again', equal: 'whole' },
+  empty: REPEATED,
   arguing: { ...MALFORMED, part: 'arguing', first: 'whole', equal: 'malformed' },
-  whole: { ...MALFORMED, part: 'again', equal: 'whole' },
-  again: { ...MALFORMED, part: 'again', equal: 'whole' },
+  whole: REPEATED,
+  again: REPEATED,
   malformed: { ...MALFORMED, part: 'malformed', equal: 'malformed' },
 };
 
@@ -31,13 +33,15 @@ export class Call {
   readonly after: Call | undefined;
   /** The first call of such a row. */
   readonly root: Call;
-  /** Calls at whose places this one was said again, before they were. */
-  readonly over = new Set<Call>();
+  /** Calls at whose places a piece of this one came, before they were repeated themselves. */
+  readonly displaced = new Set<Call>();
   name: string;
   hasId: boolean;
-  isNamedAgain = false;
+  isNameRepeated = false;
   /** `{}` beside its name was nothing yet. */
   wasEmpty = false;
+  /** It began with its name alone. */
+  readonly beganBare: boolean;
   state: CallState = 'named';
   fault: JsonFault | undefined;
   /** A sentence about a call that contradicts itself. */
@@ -55,6 +59,7 @@ export class Call {
     this.isPlaced = piece.place !== undefined;
     this.name = name;
     this.hasId = id !== undefined;
+    this.beganBare = piece.text.trim() === '';
     this.after = after;
     this.root = after?.root ?? this;
   }
@@ -90,7 +95,7 @@ export class Call {
   }
 
   /** Where calls have ids, the name alone is said once more; and so is `{}` beside it, where it may be nothing yet. */
-  isToldBy({ place, text }: Piece): boolean {
+  isRepeatedBy({ place, text }: Piece): boolean {
     if (text.trim() === '') return this.hasId && this.isAt(place);
     return this.state === 'empty' && argumentKey(text) === NO_ARGUMENTS;
   }
@@ -108,7 +113,7 @@ export class Call {
   argue(piece: Piece): void {
     const { text, isValue } = piece;
     this.fault ??= piece.fault;
-    this.#follow(piece);
+    this.#checkNames(piece);
     if (!isValue) for (const value of this.#text.take(text)) this.#add(value, piece);
     else if (this.#text.rest !== '') this.#reach('other', text);
     else this.#add(text, piece);
@@ -116,7 +121,7 @@ export class Call {
   }
 
   /** Either all pieces of a value have the name, or the first one alone: else a piece was said again within it. */
-  #follow({ name, text }: Piece): void {
+  #checkNames({ name, text }: Piece): void {
     if (text.trim() === '' && (name === '' || this.hasId)) return;
     const isNamed = name !== '';
     if (this.#text.rest !== '' && (this.#isNamedOn ?? isNamed) !== isNamed)

@@ -31,8 +31,9 @@ interface Arguments {
   readonly fault: JsonFault | undefined;
 }
 
-export function pieceOf({ place, id, name, args }: CallPiece): Piece {
-  const called = typeof name === 'string' ? name : '';
+/** `offered` are names of tools as the provider knows them. */
+export function pieceOf({ place, id, name, args }: CallPiece, offered: readonly string[]): Piece {
+  const called = nameOf(name, offered);
   const sent = argumentsOf(args ?? '');
   return { place: placeOf(place), id: idOf(id), name: called, said: saidBy(called, sent), ...sent };
 }
@@ -49,12 +50,22 @@ function placeOf(value: unknown): number | undefined {
   return Number.isSafeInteger(place) ? (place as number) : undefined;
 }
 
-/** As some programs write that there is none. */
-const NO_IDS = ['', 'null', 'None', 'undefined'];
+/** As some programs write that there is none, in capitals or not. */
+const NOTHING = ['', 'null', 'none', 'nil', 'undefined'];
+
+function isNothing(text: string): boolean {
+  return NOTHING.includes(text.trim().toLowerCase());
+}
 
 function idOf(value: unknown): string | undefined {
   const id = typeof value === 'number' ? String(value) : value;
-  return typeof id === 'string' && !NO_IDS.includes(id.trim()) ? id : undefined;
+  return typeof id === 'string' && !isNothing(id) ? id : undefined;
+}
+
+/** A word for nothing is a name, or a part of one, where a tool's name holds it. */
+function nameOf(value: unknown, offered: readonly string[]): string {
+  if (typeof value !== 'string') return '';
+  return isNothing(value) && !offered.some((name) => name.includes(value)) ? '' : value;
 }
 
 function argumentsOf(value: unknown): Arguments {
