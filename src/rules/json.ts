@@ -9,6 +9,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether objects and arrays are nested deeper than that many levels. It calls itself no deeper than that. */
+export function nestsAbove(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((member) => nestsAbove(member, levels - 1));
+}
+
 /** Segment of a JSON pointer (RFC 6901). */
 export function pointerSegment(name: string | number): string {
   return String(name).replaceAll('~', '~0').replaceAll('/', '~1');

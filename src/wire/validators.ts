@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { EventType } from '../rules/events.ts';
-import { isJsonObject, jsonBytes } from '../rules/json.ts';
+import { jsonBytes, nestsAbove } from '../rules/json.ts';
 import { addFormats } from './formats.ts';
 import { faultsOf, type Checked, type Fault } from './checked.ts';
 import type {
@@ -209,16 +209,7 @@ function metadataFault(metadata: unknown): ReturnType<typeof failure> | undefine
   if (metadata === undefined) return undefined;
   if (jsonBytes(metadata) > METADATA_BYTES)
     return failure('/metadata', `is larger than ${METADATA_BYTES} bytes`);
-  if (levels(metadata) > METADATA_LEVELS)
+  if (nestsAbove(metadata, METADATA_LEVELS))
     return failure('/metadata', `is nested deeper than ${METADATA_LEVELS} levels`);
   return undefined;
-}
-
-/** Levels of objects and arrays, counted no further than one past the limit. */
-function levels(value: unknown, depth = 0): number {
-  if (depth > METADATA_LEVELS || !(Array.isArray(value) || isJsonObject(value))) return depth;
-  return Object.values(value).reduce<number>(
-    (deepest, member) => Math.max(deepest, levels(member, depth + 1)),
-    depth + 1,
-  );
 }

@@ -1,4 +1,5 @@
 // One piece of a call of a tool, as an endpoint sends it: nothing is believed of it but what is there. Pure.
+import { nestsAbove } from '../../rules/json.ts';
 import { uncertainIn, type JsonFault } from '../../rules/json-text.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 
@@ -74,10 +75,4 @@ function argumentsOf(value: unknown): Arguments {
     return { text: JSON.stringify(value), isValue: true, fault: uncertainIn(value) };
   const message = `is nested deeper than ${MODEL_VALUE_LEVELS} levels`;
   return { text: '[…]', isValue: true, fault: { pointer: '', message } };
-}
-
-/** It calls itself no deeper than that. */
-function nestsAbove(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((member) => nestsAbove(member, levels - 1));
 }
