@@ -614,6 +614,11 @@ describe('[I121] or none, where it can be read in two ways', () => {
       TWICE,
     ],
     [
+      'A13: other arguments after {} that came without the name',
+      [at(0, 'a', 'get', ''), at(0, '', '', '{}'), at(0, '', '', A1)],
+      TWICE,
+    ],
+    [
       '{} after whole arguments, where another call has none',
       [at(0, 'a', 'get', A1), at(1, 'b', 'put', ''), at(0, '', '', '{}')],
       TWICE,

@@ -79,7 +79,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   [
     121,
     [CALLS, "other !== call && other?.state === 'named'", 'false'],
-    [OF_CALLS, 'indexes of the tools|one too low'],
+    [OF_CALLS, 'though the later one gets arguments'],
   ],
   [
     121,
@@ -151,7 +151,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   [
     121,
     [CALL, "key === NO_ARGUMENTS && name !== ''", 'key === NO_ARGUMENTS'],
-    [OF_CALLS, 'by chance'],
+    [OF_CALLS, 'that came without the name'],
   ],
   [
     121,
