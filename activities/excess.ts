@@ -1,6 +1,6 @@
 // More than one turn of a model may hold (architecture §5): what the model is told, with the size and the limit. It is told
 // once in an invocation; too much again fails the node.
-import { jsonBytes, utf8Length, type JsonValue } from '../src/rules/json.ts';
+import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
 import {
   INLINE_VALUE_BYTES,
   MAX_CALLS_PER_TURN,
@@ -14,7 +14,7 @@ const NAME_BYTES = 256;
 
 /** Undefined: the value is not too large. `what` is its subject and verb. */
 export function excessOf(what: string, value: JsonValue): string | undefined {
-  return excess(what, jsonBytes(value), INLINE_VALUE_BYTES);
+  return sentenceOver(what, jsonBytes(value), INLINE_VALUE_BYTES);
 }
 
 /** Names all that is too much; undefined: nothing is. `calls` must be redacted. */
@@ -27,7 +27,7 @@ export function excessOfCalls(calls: readonly RequestedCall[]): string | undefin
     length > MAX_CALLS_PER_TURN
       ? `There were ${length} calls of tools in one turn; at most ${MAX_CALLS_PER_TURN} are permitted.`
       : undefined,
-    excess('The arguments of all calls together have', sent, TURN_ARGUMENTS_BYTES),
+    sentenceOver('The arguments of all calls together have', sent, TURN_ARGUMENTS_BYTES),
   ].filter((fault) => fault !== undefined);
   return faults.length === 0 ? undefined : [...faults, 'No tool was called.'].join(' ');
 }
@@ -37,12 +37,6 @@ export function isLarge(call: RequestedCall): boolean {
   return jsonBytes(call) > INLINE_VALUE_BYTES;
 }
 
-function excess(what: string, bytes: number, limit: number): string | undefined {
+function sentenceOver(what: string, bytes: number, limit: number): string | undefined {
   return bytes > limit ? `${what} ${bytes} bytes; at most ${limit} are permitted.` : undefined;
-}
-
-/** An output that cannot be used, as the conversation keeps it: no more of it than a value may hold. */
-export function keptOf(output: string): string {
-  const kept = boundText(output, INLINE_VALUE_BYTES);
-  return kept === output ? output : `${kept} [${utf8Length(output)} bytes in all]`;
 }

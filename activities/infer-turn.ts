@@ -5,7 +5,7 @@ import { HostError } from '../src/rules/errors.ts';
 import { sha256Hex } from '../src/rules/ids.ts';
 import type { ActivityEvent, RecordedDeltas, StepResult } from '../src/rules/journal.ts';
 import { jsonBytes, utf8Length } from '../src/rules/json.ts';
-import { MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
+import { INLINE_VALUE_BYTES, MAX_CALLS_PER_TURN, MODEL_OUTPUT_BYTES } from '../src/rules/limits.ts';
 import { boundText } from '../src/rules/tokens.ts';
 import { wrapUntrusted } from '../src/rules/untrusted.ts';
 import type { ResolvedAgent } from '../src/ports/catalog.ts';
@@ -23,7 +23,7 @@ import {
   returnViolation,
   type ParsedDecision,
 } from './decision.ts';
-import { excessOf, excessOfCalls, isLarge, keptOf } from './excess.ts';
+import { excessOf, excessOfCalls, isLarge } from './excess.ts';
 import { handoffTool, loadHandoffs, readHandoff, type Handoffs } from './handoffs.ts';
 import { abortAfter } from '../src/system/time.ts';
 import { beating } from './heartbeat.ts';
@@ -109,7 +109,7 @@ async function addedItems(
   return items.map((item) => ports.redactor.json(item));
 }
 
-/** What was said. Calls that are not performed stand as text: the model has to see what it is asked to mend. */
+/** What was said. Calls that are not performed are kept as text: the model has to see what it is asked to mend. */
 function assistantItem(
   { redactor }: ActivityPorts,
   { response, reasoning, spoken }: Turn,
@@ -123,9 +123,15 @@ function assistantItem(
   const said = [redactor.text(response.final), ...calls].filter(Boolean).join('\n');
   return {
     role: 'assistant',
-    text: [reasoning, isUnusable ? keptOf(said) : said].filter(Boolean).join('\n'),
+    text: [reasoning, isUnusable ? boundedOutput(said) : said].filter(Boolean).join('\n'),
     calls: spoken.kind === 'calls' ? pendingCalls(spoken.calls) : [],
   };
+}
+
+/** No more of an output that cannot be used than a value may hold. */
+function boundedOutput(output: string): string {
+  const kept = boundText(output, INLINE_VALUE_BYTES);
+  return kept === output ? output : `${kept} [${utf8Length(output)} bytes in all]`;
 }
 
 /** The workflow gives a call its id only when it schedules it: until then its place stands for it. */
@@ -233,13 +239,15 @@ type Spoken = InferTurnOutput extends infer Member
 interface Excess {
   readonly kind: 'excess';
   readonly message: string;
-  /** What it comes to where the model was told before; throws HostError payload_too_large. */
-  readonly again: () => Spoken;
+  /** What it comes to where the model was told before; absent: the node fails with payload_too_large. */
+  readonly again: Spoken | undefined;
 }
 
-/** The model is told once: what it gives too much of then fails the node. */
+/** The model is told once: what it gives too much of then fails the node. Throws HostError payload_too_large. */
 function spokenInExcess({ message, again }: Excess, excessTold: boolean | undefined): Spoken {
-  return excessTold ? again() : { kind: 'invalid', violation: 'form', message };
+  if (!excessTold) return { kind: 'invalid', violation: 'form', message };
+  if (again === undefined) throw new HostError('payload_too_large', { reason: message });
+  return again;
 }
 
 /** What a model's answer came to. */
@@ -300,12 +308,12 @@ function readCalls(
   );
   const message = excessOfCalls(calls);
   if (message === undefined) return readHandoff(handoffs, calls) ?? { kind: 'calls', calls };
-  return { kind: 'excess', message, again: () => callsInExcess(calls, message) };
+  return { kind: 'excess', message, again: callsInExcess(calls) };
 }
 
 /** The workflow fails the node: one call more than permitted is handed on, so that it sees the excess. */
-function callsInExcess(calls: readonly RequestedCall[], reason: string): Spoken {
-  if (calls.some(isLarge)) throw new HostError('payload_too_large', { reason });
+function callsInExcess(calls: readonly RequestedCall[]): Spoken | undefined {
+  if (calls.some(isLarge)) return undefined;
   return { kind: 'calls', calls: calls.slice(0, MAX_CALLS_PER_TURN + 1) };
 }
 
@@ -324,13 +332,8 @@ function readDecision(
   const schemas = returnSchemasOf(agent, orchestrates);
   const [message] = schemas.flatMap((schema) => returnViolation(decision, schema) ?? []);
   if (message !== undefined) return { kind: 'invalid', violation: 'return-schema', message };
-  const reason = excessOf('The decision has', decision);
-  if (reason !== undefined) {
-    const again = (): never => {
-      throw new HostError('payload_too_large', { reason });
-    };
-    return { kind: 'excess', message: reason, again };
-  }
+  const tooLarge = excessOf('The decision has', decision);
+  if (tooLarge !== undefined) return { kind: 'excess', message: tooLarge, again: undefined };
   const bound = reasoningBytes('summary');
   return {
     kind: 'decision',

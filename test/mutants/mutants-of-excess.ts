@@ -8,7 +8,7 @@ const OF_EXCESS = 'test/activities/excess.test.ts';
 export const OF_EXCESS_TOLD: readonly Row[] = [
   [
     54,
-    [TURN, 'return excessTold ? again() :', 'return !excessTold ? again() :'],
+    [TURN, 'if (!excessTold) return { kind:', 'if (excessTold) return { kind:'],
     [OF_EXCESS, 'goes on'],
   ],
   [
@@ -30,5 +30,9 @@ export const OF_EXCESS_TOLD: readonly Row[] = [
     [OF_EXCESS, 'in each invocation'],
   ],
   [54, [EXCESS, 'length > MAX_CALLS_PER_TURN', 'length < 0'], [OF_EXCESS, '40 calls']],
-  [54, [TURN, 'isUnusable ? keptOf(said) : said', 'said'], [OF_EXCESS, 'no more than a value']],
+  [
+    54,
+    [TURN, 'isUnusable ? boundedOutput(said) : said', 'said'],
+    [OF_EXCESS, 'no more than a value'],
+  ],
 ];
