@@ -16,7 +16,7 @@ function assembled(pieces: readonly CallPiece[]) {
   return { calls, malformed, said: calls.map(({ name, arguments: sent }) => `${name} ${sent}`) };
 }
 
-const at = (place: number, id: string, name: string, args: string): CallPiece => ({
+const at = (place: number, id?: string, name?: string, args?: string): CallPiece => ({
   ...{ place, id, name, args },
 });
 
@@ -142,6 +142,41 @@ describe('[I121] by every cut and every repeat', () => {
         ).toBe(true);
       }
     }
+  });
+});
+
+describe('[I121] neither the calls that were meant nor a contradiction', () => {
+  test.each<[string, CallPiece[]]>([
+    [
+      'a piece said again within the arguments',
+      [at(0, 'a', 'get', '{"a"'), at(0, 'a', 'get', '{"a"'), at(0, '', '', ':1}')],
+    ],
+    [
+      'the last piece said again',
+      [at(0, 'a', 'get', '{"a":1'), at(0, '', '', '}'), at(0, '', '', '}')],
+    ],
+    ['arguments begun again and cut off', [at(0, 'a', 'get', A1), at(0, 'a', 'get', '{"a"')]],
+    ['the name dropped, under a new id', [at(0, 'a', 'get', A1), at(0, 'b', '', A1)]],
+    [
+      'arguments of no call, where two are open',
+      [at(1, 'a', 'get', ''), at(2, 'b', 'get', ''), at(0, '', '', A1)],
+    ],
+    ['an id and no name', [at(0, 'a', '', A1)]],
+    ['a word of which something is missing', [at(0, 'a', 'get', 'nul'), at(0, 'a', 'get', 'null')]],
+    ['something after a word', [at(0, 'a', 'get', 'null'), at(0, '', '', 'x')]],
+    [
+      'white space at no index, where two are open',
+      [
+        at(1, 'a', 'get', '{"a":"x'),
+        at(2, 'b', 'put', ''),
+        at(0, '', '', ' '),
+        at(1, '', '', '"}'),
+      ],
+    ],
+  ])('%s: left as a call that cannot be read', (_name, pieces) => {
+    const { calls } = assembled(pieces);
+    const unread = calls.filter(({ name, arguments: sent }) => name === '' || !isRead(sent));
+    expect(unread.length).toBeGreaterThan(0);
   });
 });
 
