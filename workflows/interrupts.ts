@@ -228,15 +228,14 @@ async function takeRecorded(
   // Some of them it may have been given before it left its source. What people say meanwhile is none of them.
   const heardBefore = open.heardOfRecord ?? 0;
   const left = answersLeft(answers, { heardBefore, mayRepeat, overlay: state.overlay });
-  const before = open.heard;
   open.heardOfRecord = heardBefore + left.length;
   for (const answer of left) {
     if (open.resolution) return;
-    if (!valueRefusal(open, answer)) resolve(open, { ...answer, atMs, isRecorded: true });
+    // Also one that is not taken has its place: who reads the record counts all (answersHeard).
+    if (valueRefusal(open, answer)) open.heard++;
+    else resolve(open, { ...answer, atMs, isRecorded: true });
   }
   if (open.resolution || answers.length === 0) return;
-  // Also one that was not taken has its place: who reads the record counts all (answersHeard).
-  open.heard = before + left.length;
   open.isUnnoted = true;
 }
 

@@ -42,7 +42,7 @@ export const OF_EFFECTS: readonly Row[] = [
   ],
   [
     94,
-    ['workflows/interrupts.ts', 'if (!valueRefusal(open, answer)) resolve', 'resolve'],
+    ['workflows/interrupts.ts', 'if (valueRefusal(open, answer))', 'if (false)'],
     ['test/workflows/answers.test.ts', 'of voters a record gives no more'],
   ],
   [

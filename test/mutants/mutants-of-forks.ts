@@ -55,7 +55,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     73,
-    [INTERRUPTS, 'open.heard = before + left.length;', ''],
+    [INTERRUPTS, '(open, answer)) open.heard++;', '(open, answer));'],
     [OF_ANSWERS, 'that is not taken has its place'],
   ],
   [73, [INTERRUPTS, 'if (!state.overlay?.recordedAnswers) return;', ''], LEFT_AMID],

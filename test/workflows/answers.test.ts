@@ -1,13 +1,14 @@
 // Which answer to a question a run takes (architecture §4, race rules of interrupt.md), decided by the workflow alone.
 import { plainRun, START_MS, type PlainRun } from '../support/plain-run.ts';
 import { expect, test } from 'vitest';
-import { digestOf } from '../../src/rules/ids.ts';
+import { digestOf, indexOfKey } from '../../src/rules/ids.ts';
 import { canonicalJson, type JsonObject } from '../../src/rules/json.ts';
 import type { ResolveInterruptMessage } from '../../src/rules/messages.ts';
 import { subjectOf } from '../../src/rules/subject.ts';
 import { approvalGate } from '../../workflows/nodes/approval-gate.ts';
 import { approvalSchema } from '../../workflows/approvals.ts';
 import { interrupt } from '../../workflows/interrupts.ts';
+import { drainOutbox } from '../../workflows/journal.ts';
 import { overlaid } from '../../workflows/overlay.ts';
 import { definition, node, runInput } from '../support/definitions.ts';
 
@@ -242,6 +243,20 @@ test('an answer of the record that is not taken has its place before those that 
   send('live');
   expect(granted(plain)).toEqual(['live']);
   expect(open.heard).toBe(52);
+});
+
+// [I73]
+test('an answer of the record that is not taken has its place before others of the record', async () => {
+  const asks = timesOf(51).map((at) => ({ action: 'ask', feedback: `${at}` }));
+  const votes = ['a', 'b'].map((voter) => ({ action: 'accept', voter }));
+  const { open, given } = await seeking('refusing-amid', [...asks, ...votes]);
+  await given();
+  expect(open.askedBack).toBe(50);
+  const places = drainOutbox().flatMap(({ entry }) =>
+    entry.kind === 'emit' && entry.type === VOTED ? [indexOfKey(entry.key)] : [],
+  );
+  expect(places).toEqual([52, 53]);
+  expect(open.heard).toBe(53);
 });
 
 // [I73]
