@@ -1,6 +1,6 @@
 // The states of a call that comes in pieces, each with each input; every cut and every repeat of an answer; the limits
 // (architecture §11, I121).
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { CallAssembly } from '../../src/adapters/models/call-assembly.ts';
 import { Call, type CallState } from '../../src/adapters/models/call-in-pieces.ts';
 import { pieceOf, type CallPiece } from '../../src/adapters/models/call-piece.ts';
@@ -188,6 +188,24 @@ describe('limits', () => {
       call.contradict(() => (built.push(sentence), sentence));
     expect(built).toEqual(['first']);
     expect(call.malformed).toBe('first');
+  });
+
+  test('the arguments of a call are read as often, at however many indexes of no call they came', () => {
+    const timesRead = (indexes: number): number => {
+      const spy = vi.spyOn(Call.prototype, 'arguments', 'get');
+      onTestFinished(() => spy.mockRestore());
+      const parts = Array.from({ length: indexes }, (_, i) => at(i + 2, '', '', 'x'));
+      const whole = (id: string, name: string) => [
+        ...[at(0, id, name, '{"a":"'), ...parts, at(0, id, '', `${id}"}`)],
+      ];
+      const { said, malformed } = assembled([...whole('a', 'get'), ...whole('b', 'put')]);
+      const text = 'x'.repeat(indexes);
+      expect(malformed).toBeUndefined();
+      expect(said).toEqual([`get {"a":"${text}a"}`, `put {"a":"${text}b"}`]);
+      return spy.mock.calls.splice(0).length;
+    };
+    expect(timesRead(1)).toBeGreaterThan(0);
+    expect(timesRead(50)).toBe(timesRead(1));
   });
 
   const failure = (pieces: Iterable<CallPiece>): unknown => {

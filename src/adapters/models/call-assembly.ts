@@ -171,8 +171,11 @@ export class CallAssembly {
 
   /** The same arguments for two calls, at the index of no call: they may be those of the first, said again. */
   #isStrayRepeated(): boolean {
-    return [...this.#strays.values()].some((calls) => {
-      const keys = [...calls].map((call) => argumentKey(call.arguments));
+    const strays = [...this.#strays.values()];
+    const given = new Set(strays.flatMap((calls) => [...calls]));
+    const keyOf = new Map([...given].map((call) => [call, argumentKey(call.arguments)]));
+    return strays.some((calls) => {
+      const keys = [...calls].map((call) => keyOf.get(call));
       return new Set(keys).size < keys.length;
     });
   }
