@@ -182,7 +182,7 @@ describe('[I121] neither the calls that were meant nor a contradiction', () => {
 
 describe('limits', () => {
   test('one sentence is built for a call, however many of its pieces contradict it', () => {
-    const call = new Call(pieceOf(at(0, 'a', 'get', ''), OFFERED), 0);
+    const call = new Call(pieceOf(at(0, 'a', 'get', '')), 0);
     const built: string[] = [];
     for (const sentence of ['first', 'second', 'third'])
       call.contradict(() => (built.push(sentence), sentence));

@@ -182,6 +182,11 @@ describe('[I121] or none, where it can be read in two ways', () => {
       MISSED,
     ],
     [
+      'a name alone, then the name "None", without ids',
+      [at(0, '', 'get', ''), at(0, '', 'None', A1)],
+      `${NAMES}, get and None.`,
+    ],
+    [
       'the name again after another call without arguments',
       [at(0, '', 'get', A1), at(0, '', 'put', ''), at(0, '', 'get', '{}')],
       'after a call without them',

@@ -142,8 +142,39 @@ export const OF_ENDPOINTS: readonly Row[] = [
   [121, [CALLS, 'return isAlone && ', 'return '], [OF_CALLS, 'at a place of two calls']],
   [
     121,
-    [PIECES, 'name.includes(value)', 'false'],
+    [CALLS, 'offered.includes(name)', 'false'],
     [OF_CALLS, 'one of which is a word for nothing'],
+  ],
+  // A word for nothing is always a name, or never.
+  [
+    121,
+    [CALLS, 'return saysNothing || goesOn ?', 'return goesOn ?'],
+    [OF_CALLS, '"None" alone, at'],
+  ],
+  [
+    121,
+    [CALLS, 'return saysNothing || goesOn ?', 'return true ?'],
+    [OF_CALLS, 'a call of "None" alone'],
+  ],
+  [
+    121,
+    [CALLS, 'this.#at(place) : this.#byId.get(id);', 'this.#at(place) : this.#at(place);'],
+    [OF_CALLS, 'a call of "None", with an id of its own'],
+  ],
+  [
+    121,
+    [CALLS, '(call.hasId || call.isWithin)', 'true'],
+    [OF_CALLS, 'a call of "None" after \\{\\}'],
+  ],
+  [
+    121,
+    [CALLS, '(call.hasId || call.isWithin)', 'call.hasId'],
+    [OF_CALLS, 'and no call has an id'],
+  ],
+  [
+    121,
+    [CALL, "this.state === 'arguing' || this.state === 'again'", "this.state === 'arguing'"],
+    [OF_CALLS, 'of a call that comes again'],
   ],
   [121, [PIECES, '.toLowerCase()', ''], [OF_CALLS, 'other spellings of no id']],
   // `{}` beside the name is always the arguments, or may be wherever others follow.

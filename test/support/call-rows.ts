@@ -299,6 +299,57 @@ export const SAME_CALLS: [string, CallPiece[], string[]][] = [
     [`go_none ${A1}`],
   ],
   [
+    'later pieces have the name "null", and no call has an id',
+    [at(0, '', 'get', '{"a"'), at(0, 'null', 'null', ':1}'), at(1, '', 'put', '{}')],
+    [`get ${A1}`, 'put {}'],
+  ],
+  [
+    'the same, of a call that comes again',
+    [at(0, '', 'get', A1), at(0, '', '', '{"a"'), at(0, '', 'null', ':1}')],
+    TWO.slice(1),
+  ],
+  [
+    'a piece with the name "None" alone, at another index',
+    [at(0, 'a', 'get', A1), at(1, '', 'None', '')],
+    TWO.slice(1),
+  ],
+  [
+    'white space beside the name "null", at another index',
+    [at(1, 'a', 'get', '{"a":"x'), at(0, '', 'null', ' '), at(0, '', '', 'y"}')],
+    ['get {"a":"x y"}'],
+  ],
+  [
+    'a call of "None", with an id of its own',
+    [at(0, 'a', 'get', ''), at(0, 'b', 'None', A1)],
+    ['get ', `None ${A1}`],
+  ],
+  [
+    'a call of "None" and its id alone',
+    [at(0, 'a', 'get', ''), at(0, 'b', 'None', '')],
+    ['get ', 'None '],
+  ],
+  [
+    'a call of "NULL", without an index',
+    [bare('a', 'get', ''), bare('b', 'NULL', A1)],
+    ['get ', `NULL ${A1}`],
+  ],
+  [
+    'a call of "None", at an index of its own',
+    [at(0, 'a', 'get', ''), at(1, 'b', 'None', A1)],
+    ['get ', `None ${A1}`],
+  ],
+  [
+    'a call of "None", without ids, at an index of its own',
+    [at(0, '', 'get', ''), at(1, '', 'None', A1)],
+    ['get ', `None ${A1}`],
+  ],
+  [
+    'a call of "None" after {}, without ids',
+    [at(0, '', 'get', '{}'), at(0, '', 'None', A1)],
+    ['get {}', `None ${A1}`],
+  ],
+  ['a call of "None" alone', [at(0, 'a', 'None', '{}')], ['None {}']],
+  [
     'Anthropic: the whole input, then a delta of {}',
     [
       at(0, 'a', 'get', { a: 1 }),

@@ -13,7 +13,7 @@
 import { HostError } from '../../rules/errors.ts';
 import { argumentKey, NO_ARGUMENTS } from './argument-text.ts';
 import { Call, isShown, titleOf, type CallState } from './call-in-pieces.ts';
-import { pieceOf, type CallPiece, type Piece, type Said } from './call-piece.ts';
+import { isNothing, pieceOf, type CallPiece, type Piece, type Said } from './call-piece.ts';
 import type { SentCall } from './decision-tool.ts';
 import { MODEL_ANSWER_CALLS } from './limits.ts';
 import { OutputMeter } from './model-output.ts';
@@ -123,11 +123,11 @@ export class CallAssembly {
 
   /** Throws HostError model_output_too_large. */
   take(sent: CallPiece): void {
-    const piece = pieceOf(sent, this.#offered);
+    const piece = this.#pieceOf(sent);
     const { id, name, text, place, said } = piece;
     this.#meter.take(name);
     this.#meter.take(text);
-    const here = place === undefined ? this.#last : this.#byPlace.get(place);
+    const here = this.#at(place);
     const owner = this.#ownerOf(piece, here);
     if (owner === 'nobody') return;
     if (owner && this.#isEmptyTail(owner, piece)) return;
@@ -140,6 +140,27 @@ export class CallAssembly {
     if (call.isOpen) this.#open.add(call);
     else this.#open.delete(call);
     this.#last = call;
+  }
+
+  /**
+   * A word for nothing in place of a name is none where the piece says nothing else, or goes on with a call: with the one of
+   * its id, else with the one at its place, if that has an id or is in the middle of its arguments. Elsewhere it is the
+   * name of a call, and it is a name, or a part of one, wherever a tool's name holds it.
+   */
+  #pieceOf(sent: CallPiece): Piece {
+    const piece = pieceOf(sent);
+    const { id, name, text, place } = piece;
+    const isWord = name !== '' && isNothing(name);
+    if (!isWord || this.#offered.some((offered) => offered.includes(name))) return piece;
+    const saysNothing = id === undefined && text.trim() === '';
+    const call = id === undefined ? this.#at(place) : this.#byId.get(id);
+    const goesOn = call !== undefined && (call.hasId || call.isWithin);
+    return saysNothing || goesOn ? pieceOf({ ...sent, name: '' }) : piece;
+  }
+
+  /** Without a place: the call of the piece before. */
+  #at(place: number | undefined): Call | undefined {
+    return place === undefined ? this.#last : this.#byPlace.get(place);
   }
 
   /** Undefined: a new call's. */

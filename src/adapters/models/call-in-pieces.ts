@@ -68,6 +68,11 @@ export class Call {
     return this.state === 'named' || this.state === 'arguing';
   }
 
+  /** In the middle of its arguments, for the first time or again. */
+  get isWithin(): boolean {
+    return this.state === 'arguing' || this.state === 'again';
+  }
+
   get arguments(): string {
     return this.#kept + this.#text.rest;
   }

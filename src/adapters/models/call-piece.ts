@@ -32,9 +32,9 @@ interface Arguments {
   readonly fault: JsonFault | undefined;
 }
 
-/** `offered` are names of tools as the provider knows them. */
-export function pieceOf({ place, id, name, args }: CallPiece, offered: readonly string[]): Piece {
-  const called = nameOf(name, offered);
+/** A word for nothing in place of a name is a name here: who knows the calls so far decides (call-assembly.ts). */
+export function pieceOf({ place, id, name, args }: CallPiece): Piece {
+  const called = typeof name === 'string' && name.trim() !== '' ? name : '';
   const sent = argumentsOf(args ?? '');
   return { place: placeOf(place), id: idOf(id), name: called, said: saidBy(called, sent), ...sent };
 }
@@ -54,19 +54,13 @@ function placeOf(value: unknown): number | undefined {
 /** As some programs write that there is none, in capitals or not. */
 const NOTHING = ['', 'null', 'none', 'nil', 'undefined'];
 
-function isNothing(text: string): boolean {
+export function isNothing(text: string): boolean {
   return NOTHING.includes(text.trim().toLowerCase());
 }
 
 function idOf(value: unknown): string | undefined {
   const id = typeof value === 'number' ? String(value) : value;
   return typeof id === 'string' && !isNothing(id) ? id : undefined;
-}
-
-/** A word for nothing is a name, or a part of one, where a tool's name holds it. */
-function nameOf(value: unknown, offered: readonly string[]): string {
-  if (typeof value !== 'string') return '';
-  return isNothing(value) && !offered.some((name) => name.includes(value)) ? '' : value;
 }
 
 function argumentsOf(value: unknown): Arguments {
