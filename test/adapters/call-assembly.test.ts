@@ -182,6 +182,16 @@ describe('[I121] or none, where it can be read in two ways', () => {
       MISSED,
     ],
     [
+      'arguments with the name of two calls, said again and to come',
+      [at(0, 'a', 'get', A1), at(0, 'b', 'get', ''), at(0, 'a', 'get', ''), at(0, '', 'get', A1)],
+      MISSED,
+    ],
+    [
+      'the same without an index, the first one without arguments',
+      [bare('a', 'get', ''), bare('b', 'get', ''), bare('a', 'get', ''), bare('', 'get', A1)],
+      MISSED,
+    ],
+    [
       'a name alone, then the name "None", without ids',
       [at(0, '', 'get', ''), at(0, '', 'None', A1)],
       `${NAMES}, get and None.`,

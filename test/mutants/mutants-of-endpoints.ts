@@ -176,6 +176,11 @@ export const OF_ENDPOINTS: readonly Row[] = [
     [CALL, "this.state === 'arguing' || this.state === 'again'", "this.state === 'arguing'"],
     [OF_CALLS, 'of a call that comes again'],
   ],
+  [
+    121,
+    [CALLS, 'if (owner && this.#isNamesakes(owner, piece))', 'if (false)'],
+    [OF_CALLS, 'with the name of two calls'],
+  ],
   [121, [PIECES, '.toLowerCase()', ''], [OF_CALLS, 'other spellings of no id']],
   // `{}` beside the name is always the arguments, or may be wherever others follow.
   [121, [CALLS, '      call.forget();', "      call.contradict(() => '');"], [OF_CALLS, 'LiteLLM']],

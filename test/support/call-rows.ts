@@ -350,6 +350,19 @@ export const SAME_CALLS: [string, CallPiece[], string[]][] = [
   ],
   ['a call of "None" alone', [at(0, 'a', 'None', '{}')], ['None {}']],
   [
+    'the name of one call again after another one',
+    [at(0, 'a', 'get', A1), at(0, 'b', 'put', ''), at(0, 'a', 'get', ''), at(0, '', 'get', A1)],
+    [`get ${A1}`, 'put '],
+  ],
+  [
+    'the name with each piece, another call between',
+    [
+      ...[at(0, 'a', 'get', '{"a"'), at(0, 'b', 'get', ''), at(0, 'a', 'get', '')],
+      at(0, '', 'get', ':1}'),
+    ],
+    [`get ${A1}`, 'get '],
+  ],
+  [
     'Anthropic: the whole input, then a delta of {}',
     [
       at(0, 'a', 'get', { a: 1 }),

@@ -6,7 +6,7 @@
 // 2. ARGUMENTS in call-in-pieces.ts compares what comes with what the call has: for endpoints that say a call again, or
 //    `{}` before its arguments (LiteLLM), and two different arguments are malformed.
 // 3. `#checkOwner` doubts arguments without a name and an id that another call may lack: for endpoints whose indexes are one
-//    too low (LibreChat's) or those of the tools (SGLang).
+//    too low (LibreChat's) or those of the tools (SGLang); `#isNamesakes` doubts those with a name that fits both calls.
 // 4. `withoutRepeats` compares whole calls at the end: for endpoints without ids that begin an answer again or sum it up.
 // An id that comes late, on a piece that says nothing else, is taken for that of the call at its place: two calls that are
 // alike at two places stay two.
@@ -134,6 +134,7 @@ export class CallAssembly {
     const call = owner ? this.#named(owner, piece) : this.#begin(piece);
     if (call === owner && here && here !== call && !here.isNameRepeated) call.displaced.add(here);
     if (id !== undefined) this.#identify(call, id, place);
+    if (owner && this.#isNamesakes(owner, piece)) this.#doubt ??= UNCLEAR_OWNER;
     if (name !== '') this.#lastNamed = call;
     else if (said === 'arguments' && call.state !== 'arguing') this.#checkOwner(call, piece);
     call.argue(piece);
@@ -224,6 +225,12 @@ export class CallAssembly {
       this.#doubt ??= UNCLEAR_OWNER;
     else if (id === undefined && this.#lastNamed !== call && this.#lastNamed?.state === 'named')
       this.#passed.add(this.#lastNamed);
+  }
+
+  /** Arguments with the name of two calls, and no id: they may be those of the displaced one, which has none so far. */
+  #isNamesakes(call: Call, { id, name, text }: Piece): boolean {
+    if (id !== undefined || text.trim() === '' || call.name !== name || call.isWithin) return false;
+    return [...call.displaced].some((other) => other.state === 'named' && other.name === name);
   }
 
   /**
