@@ -97,11 +97,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     onRoutable: (listener) => routing.onRoutable(listener),
     call: async (agentId, call, connectMs) => {
       // Another Core may have it by now: then the call is that one's.
-      await givenUp.look(agentId);
+      const mayWait = await givenUp.look(agentId);
       const context = agents.get(agentId)?.manifest.context;
       const withContext = { ...call, context: { ...context, ...call.context } };
       // Refused, without a manifest, or left to another Core: it is not to be waited for here. The call goes back to its queue.
-      const isAwaited = mayConnect(agents.get(agentId)) && !supervisor.givenUp(agentId);
+      const isAwaited = mayConnect(agents.get(agentId)) && mayWait;
       return routing.call(agentId, withContext, isAwaited ? connectMs : 0);
     },
     stop: () => (stopped ??= stop(parts, server)),
