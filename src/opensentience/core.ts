@@ -212,7 +212,10 @@ function sessionEvents(parts: Parts): SessionEvents {
       writer.touch(session.agentId, limits.coalesceMs);
     },
     changed(session, what) {
-      if (what === 'tools') saveTools(session);
+      if (what === 'tools') {
+        supervisor.toolsChanged(session);
+        saveTools(session);
+      }
       if (what === 'health') supervisor.healthChanged(session);
       if (what !== 'calls') routing.changed(session.agentId);
       writer.touch(session.agentId, what === 'calls' ? limits.coalesceCallsMs : limits.coalesceMs);

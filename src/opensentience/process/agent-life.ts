@@ -52,51 +52,51 @@ export const AGENT_LIFE: Readonly<Record<LifeState, Row>> = {
 
 export type Verdict =
   | { readonly kind: 'again'; readonly delayMs: number }
-  /** Without `withinMs`: so many starts in a row had no hello. */
+  /** Without `withinMs`: in so many starts in a row no tool was accepted. */
   | { readonly kind: 'crash-loop'; readonly exits: number; readonly withinMs?: number }
   | { readonly kind: 'stay' };
 
-type Ended = Pick<Exit, 'clean'> & { readonly wasConnected: boolean };
+type Ended = Pick<Exit, 'clean'> & { readonly hadTool: boolean };
 
 /** What follows an exit, by the manifest's restart policy (default `always`) and the exits since it was last stable. */
 export class Restarts {
   readonly #policy: NonNullable<OpensentienceAgent['restart']>['policy'];
   readonly #crash: { readonly exits: number; readonly withinMs: number };
   readonly #pauses: BackOff;
-  /** Starts in a row without a hello that are one too many: where the manifest says what a crash loop is, that alone is one. */
-  readonly #mostSilent: number;
+  /** Starts in a row without a tool that are one too many: where the manifest says what a crash loop is, that alone is one. */
+  readonly #mostWithoutTool: number;
   /** Times in ms of exits within the crash loop's window, oldest first. */
   #recentMs: readonly number[] = [];
-  #silent = 0;
+  #withoutTool = 0;
 
   constructor(restart: OpensentienceAgent['restart'] = {}, limits: ProcessLimits) {
     const { policy, crashLoop, firstDelayMs = limits.firstDelayMs } = restart;
     const { maxDelayMs = limits.maxDelayMs } = restart;
     this.#policy = policy;
     this.#crash = crashLoop ?? { exits: limits.crashExits, withinMs: limits.crashWithinMs };
-    this.#mostSilent = crashLoop ? Infinity : limits.silentStarts;
+    this.#mostWithoutTool = crashLoop ? Infinity : limits.startsWithoutTool;
     this.#pauses = new BackOff(firstDelayMs, Math.max(firstDelayMs, maxDelayMs));
   }
 
-  /** `wasConnected`: the process had said hello. */
-  judge({ clean, wasConnected }: Ended, nowMs: number): Verdict {
+  /** `hadTool`: a tool of the process was accepted. */
+  judge({ clean, hadTool }: Ended, nowMs: number): Verdict {
     const { exits, withinMs } = this.#crash;
     const recentMs = this.#recentMs.filter((atMs) => nowMs - atMs < withinMs);
     this.#recentMs = [...recentMs, nowMs].slice(-exits);
-    this.#silent = wasConnected ? 0 : this.#silent + 1;
+    this.#withoutTool = hadTool ? 0 : this.#withoutTool + 1;
     const delayMs = this.#pauses.next();
     if (this.#policy === 'never' || (this.#policy === 'on-failure' && clean))
       return { kind: 'stay' };
     if (this.#recentMs.length >= exits) return { kind: 'crash-loop', exits, withinMs };
-    return this.#silent >= this.#mostSilent
-      ? { kind: 'crash-loop', exits: this.#silent }
+    return this.#withoutTool >= this.#mostWithoutTool
+      ? { kind: 'crash-loop', exits: this.#withoutTool }
       : { kind: 'again', delayMs };
   }
 
   /** It was stable, or somebody looked after it by hand. */
   forget(): void {
     this.#recentMs = [];
-    this.#silent = 0;
+    this.#withoutTool = 0;
     this.#pauses.reset();
   }
 }

@@ -21,8 +21,8 @@ export const DEFAULT_PROCESS_LIMITS = {
   /** Crash loop where the manifest does not say: so many exits within that time. */
   crashExits: 5,
   crashWithinMs: 60_000,
-  /** So many starts in a row without a hello are a crash loop as well, however long each took. */
-  silentStarts: 5,
+  /** So many starts in a row without an accepted tool are a crash loop as well, however long each took. */
+  startsWithoutTool: 5,
   /** Health `unhealthy` for so long: the session is closed and the process ended. */
   unhealthyMs: 30_000,
   /** Between looks at the memory of process groups, in ms. */

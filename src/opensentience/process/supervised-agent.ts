@@ -60,6 +60,8 @@ export class SupervisedAgent {
   /** Why its policy left it as it ended: true again when an agent goes that somebody started by hand. */
   #leftBecause: string | undefined;
   #stopping = false;
+  /** A tool was accepted since the last start. */
+  #hadTool = false;
   /** SIGTERM was sent to the process that has to end. */
   #pressed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -123,6 +125,10 @@ export class SupervisedAgent {
     clearTimeout(this.#lingerTimer);
     this.#watchHealth(false);
     this.#happen('closed');
+  }
+
+  toolsChanged(session: LiveSession): void {
+    if (session === this.#session && session.tools().length > 0) this.#hadTool = true;
   }
 
   healthChanged(session: LiveSession): void {
@@ -199,6 +205,7 @@ export class SupervisedAgent {
     }
     this.#process = running;
     this.#pressed = false;
+    this.#hadTool = false;
     this.#launches++;
     this.#enter('starting', limits.startMs);
     void launched.exited.then((exit) => this.#exited(running, exit));
@@ -234,8 +241,7 @@ export class SupervisedAgent {
   #judge(): void {
     if (this.#stopping) return this.#enter('stopped');
     const { clean = false, reason = '' } = this.#lastExit ?? {};
-    const wasConnected = this.#state !== 'starting';
-    const verdict = this.#restarts.judge({ clean, wasConnected }, nowMs());
+    const verdict = this.#restarts.judge({ clean, hadTool: this.#hadTool }, nowMs());
     const { logger } = this.#support;
     const fields = { agentId: this.#id, reason, logFile: this.#file.path };
     switch (verdict.kind) {
@@ -339,6 +345,8 @@ function byPolicy(lastExit: string): string {
 
 function inCrashLoop({ exits, withinMs }: CrashLoop, lastExit: string): string {
   const how =
-    withinMs === undefined ? 'in a row without a hello' : `within ${Math.ceil(withinMs / 1_000)} s`;
+    withinMs === undefined
+      ? 'in a row without an accepted tool'
+      : `within ${Math.ceil(withinMs / 1_000)} s`;
   return `The agent's process ended ${exits} times ${how} and is not started any more. Its last exit: ${lastExit}.`;
 }

@@ -25,6 +25,7 @@ export interface Supervisor {
   /** Resolves when orphans are ended; then each agent that has something to launch is started, a few at a time. */
   start(): Promise<void>;
   opened(session: LiveSession): void;
+  toolsChanged(session: LiveSession): void;
   healthChanged(session: LiveSession): void;
   closed(session: LiveSession): void;
   view(agentId: string): LifeView | undefined;
@@ -67,6 +68,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       void startAll();
     },
     opened: (session) => of(session)?.opened(session),
+    toolsChanged: (session) => of(session)?.toolsChanged(session),
     healthChanged: (session) => of(session)?.healthChanged(session),
     closed: (session) => of(session)?.closed(session),
     view: (agentId) => lives.get(agentId)?.view(),

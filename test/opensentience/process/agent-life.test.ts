@@ -48,9 +48,9 @@ describe('life of an agent', () => {
 });
 
 describe('restart policy with back-off and a crash-loop stop', () => {
-  const failed = { clean: false, wasConnected: true };
-  const clean = { clean: true, wasConnected: true };
-  const silent = { clean: false, wasConnected: false };
+  const failed = { clean: false, hadTool: true };
+  const clean = { clean: true, hadTool: true };
+  const useless = { clean: false, hadTool: false };
   const restartsOf = (restart: ConstructorParameters<typeof Restarts>[0]) =>
     new Restarts(restart, DEFAULT_PROCESS_LIMITS);
 
@@ -89,16 +89,16 @@ describe('restart policy with back-off and a crash-loop stop', () => {
     expect(after(10_000, 5)).toBe('crash-loop');
     expect(after(16_000, 50)).toBe('again');
   });
-  it('five starts in a row without a hello stop it, however far apart', () => {
-    const [hourMs, exits] = [3_600_000, DEFAULT_PROCESS_LIMITS.silentStarts];
+  it('five starts in a row without an accepted tool stop it, however far apart', () => {
+    const [hourMs, exits] = [3_600_000, DEFAULT_PROCESS_LIMITS.startsWithoutTool];
     const restarts = restartsOf({ firstDelayMs: 300_000 });
-    const judge = (exit: typeof silent, n: number) => restarts.judge(exit, n * hourMs).kind;
-    for (let n = 1; n < exits; n++) expect(judge(silent, n)).toBe('again');
+    const judge = (exit: typeof useless, n: number) => restarts.judge(exit, n * hourMs).kind;
+    for (let n = 1; n < exits; n++) expect(judge(useless, n)).toBe('again');
     expect(judge(failed, exits)).toBe('again');
-    for (let n = 1; n < exits; n++) expect(judge(silent, exits + n)).toBe('again');
-    expect(restarts.judge(silent, 2 * exits * hourMs)).toEqual({ kind: 'crash-loop', exits });
+    for (let n = 1; n < exits; n++) expect(judge(useless, exits + n)).toBe('again');
+    expect(restarts.judge(useless, 2 * exits * hourMs)).toEqual({ kind: 'crash-loop', exits });
     restarts.forget();
-    expect(judge(silent, 2 * exits + 1)).toBe('again');
+    expect(judge(useless, 2 * exits + 1)).toBe('again');
   });
   it('the manifest says otherwise', () => {
     const crashLoop = { exits: 2, withinMs: 1_000 };
@@ -109,6 +109,6 @@ describe('restart policy with back-off and a crash-loop stop', () => {
     });
     restarts.forget();
     expect(restarts.judge(failed, 1_600)).toEqual({ kind: 'again', delayMs: 20 });
-    for (let n = 1; n <= 10; n++) expect(restarts.judge(silent, n * 10_000).kind).toBe('again');
+    for (let n = 1; n <= 10; n++) expect(restarts.judge(useless, n * 10_000).kind).toBe('again');
   });
 });

@@ -90,14 +90,30 @@ describe('restart policy', () => {
     await expect.poll(reasons).toEqual(Array(2).fill('no hello within 150 ms'));
   });
   it('starts in a row without a hello are a crash loop, however far apart', async () => {
-    const processLimits = { crashExits: 1_000, silentStarts: 3, firstDelayMs: 10 };
+    const processLimits = { crashExits: 1_000, startsWithoutTool: 3, firstDelayMs: 10 };
     const { status, reasons, core } = await given('crash', { processLimits });
     await expect.poll(status).toBe('crash-loop');
     await expect.poll(reasons).toEqual(Array(3).fill('exit code 3'));
     await expect(core.call(ID, callOf(`${ID}/pid`), WAIT_MS)).rejects.toMatchObject({
       message:
-        "The agent's process ended 3 times in a row without a hello and is not started any more. Its last exit: exit code 3.",
+        "The agent's process ended 3 times in a row without an accepted tool and is not started any more. Its last exit: exit code 3.",
     });
+  });
+  it('and so are those with a hello that come to no accepted tool', async () => {
+    const processLimits = { crashExits: 1_000, startsWithoutTool: 3, leaveMs: WAIT_MS };
+    const { status, reasons, core } = await given('malformed', { processLimits });
+    await expect(core.call(ID, callOf(`${ID}/die`), WAIT_MS)).rejects.toMatchObject({ sent: true });
+    await expect.poll(status).toBe('crash-loop');
+    await expect.poll(reasons).toEqual(['SIGKILL', ...Array<string>(3).fill('exit code 0')]);
+  });
+  it('one whose tools were accepted is started again, however often it ends', async () => {
+    const processLimits = { crashExits: 1_000, startsWithoutTool: 2 };
+    const { core, status, starts } = await given('plain', { processLimits });
+    for (let n = 1; n < 4; n++) {
+      await core.call(ID, callOf(`${ID}/die`), WAIT_MS).catch(() => undefined);
+      await expect.poll(starts).toBe(n + 1);
+    }
+    await expect.poll(status).toBe('connected');
   });
   it('one that cannot be started ends in the crash loop, too', async () => {
     const over = { launch: { command: './not-there' } };

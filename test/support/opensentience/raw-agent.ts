@@ -3,15 +3,16 @@
 import { writeAgent } from './temp.ts';
 
 /**
- * `mute` never says hello; `crash` ends at once with code 3; `silent` sends no heartbeat; `unhealthy` says so;
+ * `mute` never says hello; `malformed` registers its tools at its first start alone, then what is no JSON; `crash` ends at once with code 3; `silent` sends no heartbeat; `unhealthy` says so;
  * `stubborn` ignores SIGTERM and its lost connection; `leak` writes its token out; `eater` takes memory.
  */
 export type RawMode =
-  'plain' | 'mute' | 'crash' | 'silent' | 'unhealthy' | 'stubborn' | 'leak' | 'eater';
+  'plain' | 'mute' | 'malformed' | 'crash' | 'silent' | 'unhealthy' | 'stubborn' | 'leak' | 'eater';
 
 export const RAW_AGENT = `
 import net from 'node:net';
 import { spawn } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 const [mode = 'plain', role] = process.argv.slice(2);
 const { OPENSENTIENCE_SOCKET: path, OPENSENTIENCE_SESSION_TOKEN: token, OPENSENTIENCE_AGENT_ID: id } = process.env;
@@ -45,6 +46,10 @@ else {
         status: mode === 'unhealthy' ? 'unhealthy' : 'ok',
       });
       if (mode !== 'silent') { beat(); setInterval(beat, payload.heartbeat_interval_ms / 2); }
+      if (mode === 'malformed') {
+        if (existsSync('started')) { socket.write(Buffer.from([0, 0, 0, 1, 0x7b])); return; }
+        writeFileSync('started', '');
+      }
       send('agent.tools.register', { tools: ['echo', 'pid', 'die', 'slow', 'environment'].map(tool) });
     },
     'core.tool.call'({ payload, request_id, correlation_id, causation_id }) {
