@@ -23,6 +23,7 @@ const FAILS_ALONE: ReadonlySet<unknown> = new Set<AgentMessageType>([
   'agent.tool.stream',
   'agent.tool.result',
   'agent.heartbeat',
+  'agent.error',
 ]);
 
 export const CONTENT_READING: Pick<FrameReading, 'parse' | 'cut'> = { parse, cut };

@@ -129,6 +129,22 @@ it.each([
   expect(stage.session().view()).toMatchObject({ health: 'degraded', uptimeMs: 7 });
 });
 it.each([
+  ['NaN', '{"load":NaN}'],
+  ['too many levels', nested(70)],
+])('an error whose details hold %s ends its call alone', async (_, text) => {
+  const agent = await joined();
+  const ending = stage.session().call(callOf(ECHO));
+  const { id } = await agent.next('core.tool.call');
+  const error = { code: 'tool.invalid_input', message: 'No.', details: {} };
+  const said = message('agent.error', {}, { in_reply_to: id, error });
+  agent.write(frameOf(said, ['"details":{}', `"details":${text}`]));
+  await expect(ending).rejects.toMatchObject({
+    code: 'tool_invalid_input',
+    details: { final: true, reason: 'No.' },
+  });
+  await isAlive(agent);
+});
+it.each([
   ['NaN', '{"type":"object","maximum":NaN}', 'frame.not_json'],
   ['too many levels', nested(70), 'frame.too_deep'],
 ])('seed 004 §2.2: a registration with %s ends the session', async (_, schema, kind) => {
