@@ -76,7 +76,6 @@ const WORD = -Infinity;
 const WORD_AS = ' -1e999 ';
 /** Of what nests too deep; no number, as the others are. */
 const DEEP = Symbol('nested too deep');
-const WORDS = ['-Infinity', 'Infinity', 'NaN'];
 
 /** Puts the marks into the value of a JSON text, where what they stand for was: `unkeptIn` finds them. */
 export function marked(text: string, value: JsonValue): JsonValue {
@@ -90,6 +89,7 @@ export function marked(text: string, value: JsonValue): JsonValue {
  * place of numbers: each of them is marked. Undefined for a text that is no JSON in another way, too.
  */
 export function markedWithWords(text: string): JsonValue | undefined {
+  if (!text.includes('NaN') && !text.includes('Infinity')) return undefined;
   let value: JsonValue;
   try {
     value = JSON.parse(withoutWords(text)) as JsonValue;
@@ -119,14 +119,29 @@ function withoutWords(text: string): string {
   const parts: string[] = [];
   let from = 0;
   for (let at = 0; at < text.length; at++) {
-    if (text.charCodeAt(at) === QUOTE) at = endOfString(text, at);
-    const word = WORDS.find((one) => text.startsWith(one, at));
-    if (word === undefined) continue;
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    const word = wordFrom(code);
+    if (word === undefined || !text.startsWith(word, at)) continue;
     parts.push(text.slice(from, at), WORD_AS);
     from = at + word.length;
     at = from - 1;
   }
   return [...parts, text.slice(from)].join('');
+}
+
+/** The word that may begin with a character. */
+function wordFrom(code: number): string | undefined {
+  switch (code) {
+    case MINUS:
+      return '-Infinity';
+    case BIG_I:
+      return 'Infinity';
+    case BIG_N:
+      return 'NaN';
+    default:
+      return undefined;
+  }
 }
 
 /** Place in the value that the text has come to: a container, where it is one, and a member of it. */
@@ -323,6 +338,7 @@ export function opensLevelsAbove(text: string, levels: number): boolean {
 
 const [QUOTE, BACKSLASH, COLON, COMMA, MINUS, ZERO] = [0x22, 0x5c, 0x3a, 0x2c, 0x2d, 0x30];
 const [BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x5b, 0x5d, 0x7b, 0x7d];
+const [BIG_I, BIG_N] = [0x49, 0x4e];
 const NUMBER = /[-+.\deE]*/y;
 
 /** Of the string that begins there: the place of its last quote, or the end of the text. */

@@ -1,5 +1,5 @@
 // What comes from outside as JSON is taken as it was written, or refused with its place (architecture §11, I103).
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import type { JsonValue } from '../../src/rules/json.ts';
 import {
   faultText,
@@ -191,6 +191,22 @@ it('a bare NaN or Infinity has a mark of its own, and a text that is no JSON oth
   ])
     expect(markedWithWords(text)).toBeUndefined();
 });
+
+it.each([
+  ['no word', 'a-', 0],
+  ['a word', '[{"a":"NaN"},', 2],
+  ['many words', '[-,', 200_000],
+])(
+  'a text that is no JSON, with %s, is searched for words where one may begin',
+  (_, part, most) => {
+    const text = `${part.repeat(100_000)}${most === 0 ? '' : ' NaN, Infinity'}`;
+    const looks = vi.spyOn(String.prototype, 'startsWith');
+    expect(markedWithWords(text)).toBeUndefined();
+    const { length } = looks.mock.calls;
+    looks.mockRestore();
+    expect(length).toBeLessThanOrEqual(most);
+  },
+);
 
 it.each([
   ['{"orderId":"A-1","orderId":"B-2"}', '/orderId'],
