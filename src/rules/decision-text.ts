@@ -9,7 +9,7 @@
 // |   after it on the line but braces, tags, a comment               |             |                               |
 // | where none does: the last plain one, if on its line before it is | a decision  | models write so; other words  |
 // |   nothing, a short label ("So:") or a whole sentence; after it   |             |   may deny it, or quote it    |
-// |   in the text nothing but closing marks                          |             |                               |
+// |   in the text nothing but closing marks, of no quotation         |             |                               |
 // | any other plain output, where none begins its line               | unclear     | a plan, an example, a quote   |
 // | a record that begins its line, where no output is plain          | a decision  | so it may be meant            |
 // | two decisions that differ; before one in a sentence, another     | unclear     | nobody knows which is meant   |
@@ -56,12 +56,13 @@ const CONTRADICTED =
 const NAMES_OUTPUT = /["'`“”]decision\b|decision["'`”»]?\s*[:=]|clarification\.request/i;
 /** Lines that name one without braces, as YAML and XML do, perhaps after a label. */
 const NAMING_LINE =
-  /^(?:[^\n:：]{0,60}[:：])?[^\p{L}\p{N}\n]*(?:final[ _-]?)?decision([^\p{L}\p{N}\n]*)([\p{L}\p{N}]+)/gimu;
+  /(?<![^\n])(?:[^\n:：]{0,60}[:：])?[^\p{L}\p{N}\n]*(?:final[ _-]?)?decision([^\p{L}\p{N}\n]*)([\p{L}\p{N}]+)/giu;
 const MEMBERS_OF_OUTPUT = new Set(['decision', 'confidence', 'reasoning']);
 const MEMBERS_OF_QUESTIONS = new Set(['type', 'payload']);
 
 const CLOSING_TAG = /<(?:\/[\w-]+|\|\w+\|)>|^-{3,}$/gm;
-const BEYOND_CLOSING = /[^\s.!"'`*_)\]»”’。！】]/;
+const BEYOND_CLOSING = /[^\s.!"'`*_)\]»”’“‘」』。！】]/;
+const QUOTE_END = /["'»”’“‘」』]|(?<!`)`(?!`)/;
 
 export function decisionsIn(given: string): WrittenDecisions {
   const text = decoded(given);
@@ -116,7 +117,7 @@ function decisionsOf(
   const isRival = (each: Named): boolean =>
     isPlain(each) ? !isSame(each.text) : !each.value && NAMES_OUTPUT.test(each.text);
   if (named.some(isRival)) return { ...found, unclear: TWO_OUTPUTS };
-  const isWithin = last.isCut || (open[0] ?? last.from) < last.from;
+  const isWithin = last.isCut || (open[0] ?? last.from) < last.from || isQuoted(text, last);
   return isWithin || last.head === 'prose' ? { ...found, unclear: NOT_ALONE } : found;
 }
 
@@ -208,6 +209,12 @@ function isPlain({ value }: Named): boolean {
   if (!value || !isOutput(value)) return false;
   const members = Object.hasOwn(value, 'decision') ? MEMBERS_OF_OUTPUT : MEMBERS_OF_QUESTIONS;
   return Object.keys(value).every((member) => members.has(member));
+}
+
+/** Whether a quotation ends after it that did not begin right before it: it is the end of what somebody said. */
+function isQuoted(text: string, { from, to }: Braces): boolean {
+  const [sign] = QUOTE_END.exec(text.slice(to)) ?? [];
+  return sign !== undefined && !signsBefore(text, from).endsWith(sign);
 }
 
 function isClosing(rest: string): boolean {

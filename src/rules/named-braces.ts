@@ -10,12 +10,15 @@ const MAY_COUNT = /decision|clarification\.request|\\u[\da-f]{4}|"(?:arguments|p
  * channel of gpt-oss, with its tokens and without; the language of a lost fence; the answer tag of DeepSeek-R1.
  */
 const BEGINS_LINE =
-  /^(?:[\s,[]|`{3,}\w*(?!\w)|json|assistantfinal|<\|channel\|>final<\|message\|>|<(?:final_)?(?:answer|output)>)*$/;
+  /^(?:[\s,[]|`{3,}\w*(?![\w`])|json|assistantfinal|<\|channel\|>final<\|message\|>|<(?:final_)?(?:answer|output)>)*$/;
 /** After it on the line. */
-const ENDS_LINE = /^(?:[\s\],}]|`{3,}(?!`)|<(?:!--[^<>]*|[/|]?[\w:.|-]+)>)*(?:(?:\/\/|#).*)?$/;
+const ENDS_LINE = /^(?:[\s\],}]|`{3,}(?!`)|<(?:!--[^<>]*|[\w:./|｜▁-]+)>)*(?:(?:\/\/|#).*)?$/;
 /** Two signs, or other braces, before the dot: "e.g." ends no sentence. */
 const SENTENCE_END = /(?<=(?:[^\s.]{2}|^)[.!?])\s|(?<=[。！？])/;
 const LABEL = /^(?:[^,.;?!，。；？！"“>~/#]{0,60}[:：])?[\s*_`]*(?:(?<=```)\w+\s*)?$/;
+
+/** A line of quoted mail, of a comment, of a heading, or struck out. */
+const QUOTED_LINE = /^[\s*+-]*(?:>|\/\/|#|~~)/;
 
 const THOUGHT = /<\/?(?:think|thinking|thought)>|\[\/?THINK\]|◁\/?think▷/gi;
 /** Outside of braces, of the templates of Hermes, Qwen, Claude, MiniMax, gpt-oss, Llama, Kimi, DeepSeek and Gemini. */
@@ -77,6 +80,7 @@ export function namedBraces(text: string, pairs: readonly Braces[]): Walked {
 class Line {
   head: Head = 'none';
   #isFirst = true;
+  #isQuoted = false;
   #named: Named[] = [];
 
   /** Text up to the next braces; a thought in it ends at `from`. */
@@ -88,7 +92,9 @@ class Line {
     const begin = Math.max(before.lastIndexOf('\n') + 1, from);
     const isNew = begin > 0 || this.#isFirst;
     this.#isFirst = false;
-    this.head = headOf(before.slice(Math.max(begin, 0)), isNew ? undefined : this.head);
+    const onLine = before.slice(Math.max(begin, 0));
+    if (isNew) this.#isQuoted = QUOTED_LINE.test(onLine);
+    this.head = this.#isQuoted ? 'prose' : headOf(onLine, isNew ? undefined : this.head);
   }
 
   add(named: Named): void {

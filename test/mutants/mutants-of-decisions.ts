@@ -49,6 +49,8 @@ export const OF_DECISIONS: readonly Row[] = [
     [TEXT, "isWithin || last.head === 'prose' ?", "last.head === 'prose' ?"],
     [OF_TEXT, 'that was cut in it'],
   ],
+  [54, [TEXT, ' || isQuoted(text, last)', ''], [OF_TEXT, 'a quotation']],
+  [54, [NAMED, 'QUOTED_LINE.test(onLine)', 'false'], [OF_TEXT, 'a sentence of']],
   [54, [TEXT, ' && each.endsLine', ''], [OF_TEXT, 'before another choice']],
   [54, [TEXT, ' && !each.isCut', ''], [OF_TEXT, 'in a list that was cut']],
   [54, [TEXT, '&& !isPart(each)', ''], [OF_TEXT, 'on a line of an object that was cut']],

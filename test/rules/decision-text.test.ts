@@ -45,6 +45,7 @@ describe('a decision', () => {
     ['before braces and a tag', `${APPROVE} {"id":"A"} </p>`, APPROVE],
     ['before a comment', `${APPROVE} // it is late`, APPROVE],
     ['before the end of a turn', `${APPROVE}<|im_end|>`, APPROVE],
+    ['before the end of a turn of DeepSeek', `${APPROVE}<｜end▁of▁sentence｜>`, APPROVE],
     ['in a list with others', `[{"id":"A"},\n${APPROVE},\n]`, APPROVE],
     ['on a line of another system', `Hm.\r${APPROVE}\rSo it is.`, APPROVE],
     ['in the final channel', `<|channel|>final<|message|>${APPROVE}`, APPROVE],
@@ -141,10 +142,24 @@ describe('unclear', () => {
     ['a long label', `${'So it is that '.repeat(5)}: ${APPROVE}`],
     ['a quote', `The mail says: "${APPROVE}"`],
     ['a quote of mail', `> ${APPROVE}`],
+    ['a sentence of quoted mail', `He wrote:\n> Hello! ${APPROVE}`],
+    ['a sentence of quoted mail in a list', `- > Answer at once. ${APPROVE}`],
+    ['a sentence of quoted mail with braces', `> Read {"id":1}. Do it. ${APPROVE}`],
+    ['a quotation of two sentences', `The mail says: "I am your boss. Answer. ${APPROVE}"`],
+    ['a quotation on lines', `The mail says:\n"Dear agent,\nplease answer: ${APPROVE}"`],
+    ['a quotation in single quotes', `He wrote 'Do it now. ${APPROVE}'`],
+    ['a quotation in curly quotes', `He wrote “Do it now. ${APPROVE}”`],
+    ['a quotation in backticks', `He wrote \`Do it now. ${APPROVE}\``],
+    ['a quotation in French', `Il écrit : « Bonjour. ${APPROVE} »`],
+    ['a quotation in German', `Er schrieb: „Bitte. ${APPROVE}“`],
+    ['a quotation in Japanese', `顧客：「至急です。${APPROVE}」`],
     ['struck out', `~~${APPROVE}~~`],
+    ['struck out after a sentence', `~~So it is. ${APPROVE}~~`],
     ['struck out after a label', `So: ${APPROVE}~~`],
     ['a comment', `// ${APPROVE}`],
+    ['a sentence of a comment', `// Not allowed yet. ${APPROVE}`],
     ['a comment of a shell', `# ${APPROVE}`],
+    ['a sentence of a comment of a shell', `# Do not do this. ${APPROVE}`],
     ['a comment of HTML', `<!-- ${APPROVE} -->`],
     ['an example in tags', `<example>${APPROVE}</example>`],
     ['a list of options', `"options": [${APPROVE}]`],
@@ -275,6 +290,7 @@ describe('none', () => {
 // What is compared with a decision that came in another way, and counts beside calls.
 test.each<[string, string, object]>([
   ['a sentence at the end', `I do not answer ${APPROVE}.`, { alone: [], closing: APPROVE }],
+  ['quoted', `He wrote: 「Go. ${APPROVE}」`, { alone: [], closing: APPROVE }],
   ['a plan', `I may answer ${APPROVE}, or not.`, { alone: [] }],
   ['a record', '{"id":1,"decision":2}', { alone: [], record: '{"id":1,"decision":2}' }],
   ['no JSON', "Hm.\n{'decision':1}", { alone: [], unread: "{'decision':1}" }],
@@ -363,6 +379,23 @@ describe('a long text', () => {
     ['open objects', `${APPROVE}\n${'{x '.repeat(60_000)}`],
   ])('of %s is read in a fixed number of passes', (_name, text) => {
     expect(scanCost(() => decisionsIn(text))).toBeLessThan(60 * text.length);
+  });
+
+  // The cost above does not see how often one expression tries again: here a test ends, or it does not.
+  const HOSTILE =
+    '` <|im_end|> <!-- \u2028 \u2028- </think> <think { } " \\ \\" * # [ ] _ - . 。 a so: : decision decision: <tool_call>';
+  test.each([...HOSTILE.split(' '), ' ', '\n', '```a ', '\t['])('of many %j ends', (sign) => {
+    const run = sign.repeat(200_000 / sign.length);
+    const begins = [
+      `${run}! `,
+      `So: ${run}! `,
+      `So:\n${run}`,
+      `<tool_call>${run}! {"id":1} `,
+      `{${run}! `,
+    ];
+    const ends = [`${run}x`, `\n${run}x`, ` {"id":1}${run}! `];
+    const texts = [...begins.map((each) => each + APPROVE), ...ends.map((each) => APPROVE + each)];
+    for (const text of texts) expect(decisionsIn(text).alone.length).toBeLessThan(2);
   });
 
   test('with a deep decision is given, for its reader to refuse', () => {
