@@ -8,21 +8,26 @@
 // | a plain output that begins its line, fenced or not, with nothing | a decision  | so it is asked for            |
 // |   after it on the line but braces, tags, a comment               |             |                               |
 // | where none does: the last plain one, if on its line before it is | a decision  | models write so; other words  |
-// |   nothing, a short label ("So:") or a whole sentence; after it   |             |   may deny it, or quote it    |
-// |   in the text nothing but closing marks, of no quotation         |             |                               |
-// | any other plain output, where none begins its line               | unclear     | a plan, an example, a quote   |
+// |   nothing, a whole sentence, or a short label ("So:") without    |             |   may deny it, or quote it    |
+// |   words that deny or quote; after it in the text nothing but     |             |                               |
+// |   closing marks, of no quotation                                 |             |                               |
+// | any other plain output, where none begins its line, so on a line | unclear     | a plan, an example, a quote   |
+// |   of quoted mail, of a comment, of a heading, or struck out      |             |                               |
 // | a record that begins its line, where no output is plain          | a decision  | so it may be meant            |
-// | two decisions that differ; before one in a sentence, another     | unclear     | nobody knows which is meant   |
-// |   plain output, or braces that name one and are no JSON          |             |                               |
-// | after one that begins its line: braces, or a line "decision: …", | unclear     | they may correct it; words in |
-// |   that name another or cannot be read, or an open brace that     |             |   plain prose correct nothing |
-// |   begins an object or ends the text                              |             |                               |
+// | two that begin their lines and differ in any member; before one  | unclear     | nobody knows which is meant   |
+// |   that does, braces that do, name an output and are no JSON;     |             |                               |
+// |   before one in a sentence, another decision, or such braces     |             |                               |
+// | after one that begins its line: braces that name another or      | unclear     | they may correct it; words in |
+// |   cannot be read, a line or sentence "decision: …" of at most    |             |   plain prose correct nothing |
+// |   three words that are others, or an open brace that begins an   |             |                               |
+// |   object or ends the text                                        |             |                               |
 // | a plain output in an object or list that nothing closes; where   | unclear     | it was cut off, or may be     |
 // |   none begins its line, one after any brace that nothing closes  |             |                               |
 // | a call of a tool, as models write one that their endpoint did    | unclear     | it was meant, and was not     |
 // |   not know                                                       |             |   performed                   |
-// | what is in a thought, or before its end; in other braces, or in  | passed over | it is no answer, or a part of |
-// |   a string; before one that begins its line, what does not       |             |   something else, or a plan   |
+// | what is in a thought or a draft, or before the end of a thought; | passed over | it is no answer, or a part of |
+// |   in other braces, or in a string; before one that begins its    |             |   something else, or a plan   |
+// |   line, what does not                                            |             |                               |
 // A last line that is one JSON string of an object is that object: some models encode twice.
 import { bracesIn, signAfter, signsBefore, type Braces } from './braces.ts';
 import { isObject, parsed, namedBraces, type Named } from './named-braces.ts';
@@ -54,9 +59,17 @@ const CONTRADICTED =
 
 /** Braces that name the member of an output, in JSON or in what was meant to be. */
 const NAMES_OUTPUT = /["'`“”]decision\b|decision["'`”»]?\s*[:=]|clarification\.request/i;
-/** Lines that name one without braces, as YAML and XML do, perhaps after a label. */
-const NAMING_LINE =
-  /(?<![^\n])(?:[^\n:：]{0,60}[:：])?[^\p{L}\p{N}\n]*(?:final[ _-]?)?decision([^\p{L}\p{N}\n]*)([\p{L}\p{N}]+)/giu;
+const SENTENCE_END = /\n|(?<=[.!?])\s|(?<=[。！？])/;
+/** A line or a sentence that names one without braces, as YAML and XML do, perhaps after a label: signs, and what follows. */
+const NAMES_WITHOUT_BRACES =
+  /^(?:[^:：]{0,60}[:：])?[^\p{L}\p{N}]*(?:\d+\)[^\p{L}\p{N}]*)?(?:(?:final|new|corrected|revised|updated|my|the)[^\p{L}\p{N}]*)*decision([^\p{L}\p{N}]*)(.*)/isu;
+/** Where the value on such a line ends. */
+const VALUE_END = /[,;<(|，；（]/;
+/** A value of more is prose. */
+const MAX_WORDS = 3;
+/** "Approved" is "approve", too. Shorter words begin too many others. */
+const MIN_STEM = 4;
+const MAX_STEM = 40;
 const MEMBERS_OF_OUTPUT = new Set(['decision', 'confidence', 'reasoning']);
 const MEMBERS_OF_QUESTIONS = new Set(['type', 'payload']);
 
@@ -99,7 +112,8 @@ function decisionsOf(
   const [first] = own;
   if (first) {
     const found = plain.length > 0 ? { alone: distinct } : { alone: [], record: first.text };
-    if (distinct.length > 1) return { ...found, unclear: TWO_OUTPUTS };
+    if (distinct.length > 1 || named.some(isUnread(first)))
+      return { ...found, unclear: TWO_OUTPUTS };
     const isContradicted =
       isContradictedBy(named, first) ||
       isCorrected(text, first) ||
@@ -121,6 +135,12 @@ function decisionsOf(
   return isWithin || last.head === 'prose' ? { ...found, unclear: NOT_ALONE } : found;
 }
 
+/** On a line of its own before the first that can be read. */
+function isUnread(first: Named): (each: Named) => boolean {
+  return ({ from, head, endsLine, value, text }) =>
+    from < first.from && head === 'none' && endsLine && !value && NAMES_OUTPUT.test(text);
+}
+
 /** Whether later braces name another output, or may. */
 function isContradictedBy(named: readonly Named[], first: Named): boolean {
   const isSame = sameDecisionAs(first.text);
@@ -130,13 +150,31 @@ function isContradictedBy(named: readonly Named[], first: Named): boolean {
   );
 }
 
-/** Whether a later line without braces gives the decision another word than it has. */
+/** Whether a later line or sentence without braces gives the decision another value than it has. */
 function isCorrected(text: string, { to, value }: Named): boolean {
   const decided = JSON.stringify(value?.decision ?? null).toLowerCase();
-  const words = new Set(decided.match(/[\p{L}\p{N}]+/gu));
-  return [...text.slice(to).matchAll(NAMING_LINE)].some(
-    ([, signs = '', word = '']) => /[:=>：]/.test(signs) && !words.has(word.toLowerCase()),
-  );
+  const known = new Set([...wordsOf(decided), ...(decided.match(/[\p{L}\p{N}]+/gu) ?? [])]);
+  return text
+    .slice(to)
+    .split(SENTENCE_END)
+    .some((sentence) => {
+      const [, signs = '', rest = ''] = NAMES_WITHOUT_BRACES.exec(sentence) ?? [];
+      const [word, ...others] = wordsOf(rest.split(VALUE_END, 1)[0] ?? '');
+      const isValue = /[:=>：→]/.test(signs) && others.length < MAX_WORDS;
+      return word !== undefined && isValue && !isAmong(known, word);
+    });
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?/gu) ?? [];
+}
+
+/** Whether the word, or what it begins with, is one of them. */
+function isAmong(known: ReadonlySet<string>, word: string): boolean {
+  if (known.has(word)) return true;
+  for (let length = MIN_STEM; length < Math.min(word.length, MAX_STEM); length++)
+    if (known.has(word.slice(0, length)) && /^\p{L}*$/u.test(word.slice(length))) return true;
+  return false;
 }
 
 /** Whether what later open braces begin may be another output. The sad smiley `:-{` begins nothing. */
