@@ -26,7 +26,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Counts>>> = {
 };
 
 /** Of all files of `npm test`. */
-const ALL: Counts = { host: 105, database: 196, program: 69 };
+const ALL: Counts = { host: 105, database: 198, program: 69 };
 
 /** A sentence for each count that is over: the files alone, or all of them where the run was whole. */
 export function overBudget(
