@@ -10,7 +10,7 @@
 // | where none does: the last plain one, if on its line before it is | a decision  | models write so; other words  |
 // |   nothing, a whole sentence, or a short label ("So:") without    |             |   may deny it, or quote it    |
 // |   words that deny or quote; after it in the text nothing but     |             |                               |
-// |   closing marks, of no quotation                                 |             |                               |
+// |   closing marks, of no quotation and no aside                    |             |                               |
 // | any other plain output, where none begins its line, so on a line | unclear     | a plan, an example, a quote   |
 // |   of quoted mail, of a comment, of a heading, or struck out      |             |                               |
 // | a record that begins its line, where no output is plain          | a decision  | so it may be meant            |
@@ -75,7 +75,8 @@ const MEMBERS_OF_QUESTIONS = new Set(['type', 'payload']);
 
 const CLOSING_TAG = /<(?:\/[\w-]+|\|\w+\|)>|^-{3,}$/gm;
 const BEYOND_CLOSING = /[^\s.!"'`*_)\]»”’“‘」』。！】]/;
-const QUOTE_END = /["'»”’“‘」』]|(?<!`)`(?!`)/;
+/** Of a quotation, or of an aside. */
+const QUOTE_END = /["'»”’“‘」』)\]】]|(?<!`)`(?!`)/;
 
 export function decisionsIn(given: string): WrittenDecisions {
   const text = decoded(given);
@@ -249,7 +250,7 @@ function isPlain({ value }: Named): boolean {
   return Object.keys(value).every((member) => members.has(member));
 }
 
-/** Whether a quotation ends after it that did not begin right before it: it is the end of what somebody said. */
+/** Whether a quotation or an aside ends after it that did not begin right before it: it is the end of that. */
 function isQuoted(text: string, { from, to }: Braces): boolean {
   const [sign] = QUOTE_END.exec(text.slice(to)) ?? [];
   return sign !== undefined && !signsBefore(text, from).endsWith(sign);
