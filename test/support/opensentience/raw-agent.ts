@@ -12,7 +12,7 @@ export type RawMode =
 export const RAW_AGENT = `
 import net from 'node:net';
 import { spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import * as files from 'node:fs';
 import { randomUUID } from 'node:crypto';
 const [mode = 'plain', role] = process.argv.slice(2);
 const { OPENSENTIENCE_SOCKET: path, OPENSENTIENCE_SESSION_TOKEN: token, OPENSENTIENCE_AGENT_ID: id } = process.env;
@@ -47,8 +47,8 @@ else {
       });
       if (mode !== 'silent') { beat(); setInterval(beat, payload.heartbeat_interval_ms / 2); }
       if (mode === 'malformed') {
-        if (existsSync('started')) { socket.write(Buffer.from([0, 0, 0, 1, 0x7b])); return; }
-        writeFileSync('started', '');
+        if (files.existsSync('started')) { socket.write(Buffer.from([0, 0, 0, 1, 0x7b])); return; }
+        files.writeFileSync('started', '');
       }
       send('agent.tools.register', { tools: ['echo', 'pid', 'die', 'slow', 'environment'].map(tool) });
     },
