@@ -115,7 +115,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   ],
   // What is performed as equal is not compared as equal.
   [121, [TEXTS, 'if (read.value === null) return NO_ARGUMENTS;', ''], [OF_CALLS, 'null, then {}']],
-  [121, [TEXTS, 'encodedObjectKey(read.value) ?? ', ''], [OF_CALLS, 'an object encoded twice']],
+  [121, [TEXTS, 'object?.ok ? object.value : ', ''], [OF_CALLS, 'an object encoded twice']],
   // Who begins an answer again is believed.
   [
     121,

@@ -39,7 +39,7 @@ export const OF_JSON: readonly Row[] = [
   [
     103,
     [
-      DECISIONS,
+      'src/adapters/models/argument-text.ts',
       'return read.ok || read.isJson ? read : undefined;',
       'return read.ok ? read : undefined;',
     ],

@@ -6,11 +6,10 @@ import { HostError } from '../../rules/errors.ts';
 import { isJsonObject } from '../../rules/json.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { CallAssembly } from './call-assembly.ts';
-import { DECISION_TOOL, readAnswer } from './decision-tool.ts';
+import { offeredNames, readAnswer } from './decision-tool.ts';
 import { countOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import { lostConnection } from './provider-faults.ts';
-import { functionNameOf } from './tool-names.ts';
 
 type StartedBlock = Anthropic.RawContentBlockStartEvent['content_block'];
 
@@ -38,8 +37,7 @@ export class AnthropicReading {
     this.#request = request;
     this.#model = request.model;
     this.#onReasoning = onReasoning;
-    const names = request.tools.map(({ toolId }) => functionNameOf(toolId));
-    this.#calls = new CallAssembly([...names, DECISION_TOOL], this.#meter);
+    this.#calls = new CallAssembly(offeredNames(request), this.#meter);
   }
 
   /** Throws HostError model_output_too_large, and model_unavailable for a stream that contradicts itself. */

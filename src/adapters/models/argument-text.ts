@@ -1,7 +1,7 @@
 // The arguments of one call as their text comes in: in pieces, or several times. It is split into the JSON values that it
 // holds, and each sign is looked at once. Pure.
-import { canonicalJson, type JsonValue } from '../../rules/json.ts';
-import { readJson } from '../../rules/json-text.ts';
+import { canonicalJson } from '../../rules/json.ts';
+import { readJson, type ReadJson } from '../../rules/json-text.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
 
 const WORDS: Readonly<Record<string, string>> = { n: 'ull', t: 'rue', f: 'alse' };
@@ -85,11 +85,13 @@ export function argumentKey(text: string): string {
   const read = readJson(text.trim() === '' ? NO_ARGUMENTS : text, MODEL_VALUE_LEVELS);
   if (!read.ok) return `unread ${text}`;
   if (read.value === null) return NO_ARGUMENTS;
-  return encodedObjectKey(read.value) ?? canonicalJson(read.value);
+  const object = typeof read.value === 'string' ? encodedObject(read.value) : undefined;
+  return canonicalJson(object?.ok ? object.value : read.value);
 }
 
-function encodedObjectKey(value: JsonValue): string | undefined {
-  if (typeof value !== 'string' || !value.trimStart().startsWith('{')) return undefined;
-  const read = readJson(value, MODEL_VALUE_LEVELS);
-  return read.ok ? canonicalJson(read.value) : undefined;
+/** An object that was encoded twice; one that is refused too, but no other text. */
+export function encodedObject(text: string): ReadJson | undefined {
+  if (!text.trimStart().startsWith('{')) return undefined;
+  const read = readJson(text, MODEL_VALUE_LEVELS);
+  return read.ok || read.isJson ? read : undefined;
 }

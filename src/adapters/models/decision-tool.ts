@@ -14,9 +14,9 @@ import {
 import { faultText, readJson, type JsonFault, type ReadJson } from '../../rules/json-text.ts';
 import type { ModelRequest, ModelResponse, TranscriptItem } from '../../ports/models.ts';
 import { MODEL_VALUE_LEVELS } from '../../rules/limits.ts';
-import { NO_ARGUMENTS } from './argument-text.ts';
+import { encodedObject, NO_ARGUMENTS } from './argument-text.ts';
 import { titleOf } from './call-in-pieces.ts';
-import { toolIdOf } from './tool-names.ts';
+import { functionNameOf, toolIdOf } from './tool-names.ts';
 import { takesObject, unwrapped } from './tool-schema.ts';
 
 /** No tool id gives this name: in the names of tools `_o` is no escape (tool-names.ts). */
@@ -25,6 +25,11 @@ export const DECISION_TOOL_DESCRIPTION =
   'Takes your final output and ends the task. Called alone, once, after everything else.';
 
 const TOOL_RULE = `Here the final output is no text but the arguments of the tool ${DECISION_TOOL}: think aloud in plain text first, then call either tools or ${DECISION_TOOL}, that one alone and once.`;
+
+/** The names that a model may call, as its provider knows them. */
+export function offeredNames({ tools }: Pick<ModelRequest, 'tools'>): string[] {
+  return [...tools.map(({ toolId }) => functionNameOf(toolId)), DECISION_TOOL];
+}
 
 /** The conversation with the rule of the decision tool in its system text. */
 export function toldOfDecisionTool(items: readonly TranscriptItem[]): TranscriptItem[] {
@@ -183,11 +188,4 @@ function argumentsOf({ name, arguments: sent, fault }: SentCall, tools: Tools): 
   if (!read.ok || !(name === DECISION_TOOL || takesObject(name, tools))) return read;
   if (read.value === null) return { ok: true, value: {} };
   return (typeof read.value === 'string' && encodedObject(read.value)) || read;
-}
-
-/** An object that was encoded twice; one that is refused too, but no other text. */
-function encodedObject(text: string): ReadJson | undefined {
-  if (!text.trimStart().startsWith('{')) return undefined;
-  const read = readJson(text, MODEL_VALUE_LEVELS);
-  return read.ok || read.isJson ? read : undefined;
 }

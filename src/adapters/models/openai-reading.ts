@@ -3,11 +3,10 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { CallAssembly } from './call-assembly.ts';
-import { DECISION_TOOL, holdsDecision, readAnswer } from './decision-tool.ts';
+import { holdsDecision, offeredNames, readAnswer } from './decision-tool.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import { lostConnection } from './provider-faults.ts';
-import { functionNameOf } from './tool-names.ts';
 
 type Options = Parameters<Model['infer']>[1];
 type ToolCall = ChatCompletionChunk.Choice.Delta.ToolCall;
@@ -30,8 +29,7 @@ export class Reading {
     this.#model = request.model;
     this.#splitter = new OutputSplitter((piece) => this.#say(piece));
     this.#onReasoning = options.onReasoning;
-    const names = request.tools.map(({ toolId }) => functionNameOf(toolId));
-    this.#calls = new CallAssembly([...names, DECISION_TOOL], this.#meter);
+    this.#calls = new CallAssembly(offeredNames(request), this.#meter);
   }
 
   #say(piece: string): void {
