@@ -2,7 +2,13 @@
 // was frozen with the question, never by the answer's name.
 import { NOTES } from '../src/rules/answer-schemas.ts';
 import type { ErrorCode } from '../src/rules/errors.ts';
-import { offeredIn, reasonOf, wishIn, type ActionEffect } from '../src/rules/gate-actions.ts';
+import {
+  actionIn,
+  offeredIn,
+  reasonOf,
+  wishIn,
+  type ActionEffect,
+} from '../src/rules/gate-actions.ts';
 import { emissionKey } from '../src/rules/ids.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import { MAX_VOTERS } from '../src/rules/limits.ts';
@@ -122,11 +128,6 @@ interface Said {
 
 function effectIn({ judging: { effects } }: Interrupt, action: string): ActionEffect | undefined {
   return Object.hasOwn(effects, action) ? effects[action] : undefined;
-}
-
-/** The answer's name; empty where it has none. */
-export function actionIn(value: JsonValue): string {
-  return isJsonObject(value) && typeof value.action === 'string' ? value.action : '';
 }
 
 /** Why an approval takes no such answer now: it ends no wait, and there were enough questions back, voters or votes of one. */

@@ -4,7 +4,7 @@ import { CancellationScope, CancelledFailure } from '@temporalio/workflow';
 import type { ErrorCode } from '../src/rules/errors.ts';
 import type { PayloadOf } from '../src/rules/events.ts';
 import { answersLeft } from '../src/rules/heard.ts';
-import { reasonOf } from '../src/rules/gate-actions.ts';
+import { actionIn, reasonOf } from '../src/rules/gate-actions.ts';
 import { digestOf, emissionKey, payloadId } from '../src/rules/ids.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { InterruptKind } from '../src/rules/status.ts';
@@ -12,7 +12,7 @@ import { principalOf } from '../src/rules/subject.ts';
 import { tallyOf } from '../src/rules/votes.ts';
 import { emitFact, nodeFailure, nodeState, tupleOf, type Run, type Visit } from './context.ts';
 import type { Interrupt, NodeError, Resolution } from './frames.ts';
-import { actionIn, approvalRefusal, judgingOf, receivedAction, takeApproval } from './approvals.ts';
+import { approvalRefusal, judgingOf, receivedAction, takeApproval } from './approvals.ts';
 import { abandonConversation, takeTurn, turnRefusal } from './conversation.ts';
 import { emit } from './journal.ts';
 import { gate, isPaused, isStopped } from './pause.ts';
@@ -235,8 +235,7 @@ async function takeRecorded(
     if (valueRefusal(open, answer)) open.heard++;
     else resolve(open, { ...answer, atMs, isRecorded: true });
   }
-  if (open.resolution || answers.length === 0) return;
-  open.isUnnoted = true;
+  if (!open.resolution && answers.length > 0) open.isUnnoted = true;
 }
 
 /** The record has no more to say: whoever waits for no people learns that the question waits for them. */

@@ -72,8 +72,10 @@ function ended(stop: Stop | undefined, how: { thrown?: unknown; details?: JsonMa
 
 function succeeded(tool: Tool, returned: unknown, limits: AgentLimits): Outcome {
   const json = exactJson(returned ?? {}, OUTPUT_LEVELS);
-  const reason = noJson(OUTPUT_LEVELS);
-  if (!json) return failed(protocolError('tool.invalid_output', { details: { reason } }));
+  if (!json) {
+    const details = { reason: noJson(OUTPUT_LEVELS) };
+    return failed(protocolError('tool.invalid_output', { details }));
+  }
   if (Buffer.byteLength(json.text) > limits.maxOutputBytes)
     return failed(protocolError('tool.output_too_large'));
   // What is checked is what is sent: dates have become texts, functions are gone.

@@ -98,10 +98,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     call: async (agentId, call, connectMs) => {
       // Another Core may have it by now: then the call is that one's.
       const mayWait = await givenUp.look(agentId);
-      const context = agents.get(agentId)?.manifest.context;
-      const withContext = { ...call, context: { ...context, ...call.context } };
+      const agent = agents.get(agentId);
+      const withContext = { ...call, context: { ...agent?.manifest.context, ...call.context } };
       // Refused, without a manifest, or left to another Core: it is not to be waited for here. The call goes back to its queue.
-      const isAwaited = mayConnect(agents.get(agentId)) && mayWait;
+      const isAwaited = mayConnect(agent) && mayWait;
       return routing.call(agentId, withContext, isAwaited ? connectMs : 0);
     },
     stop: () => (stopped ??= stop(parts, server)),

@@ -138,6 +138,11 @@ export function wishIn(refineFeedback: JsonValue | undefined): string | undefine
   return isJsonObject(refineFeedback) ? textOf(refineFeedback.text) : undefined;
 }
 
+/** The answer's name; empty where it has none. */
+export function actionIn(value: JsonValue): string {
+  return isJsonObject(value) && typeof value.action === 'string' ? value.action : '';
+}
+
 /** A no as an error says it: `what` names who said it, without a full stop. */
 export function noOf(what: string, reason: string | undefined): string {
   return reason === undefined ? `${what}.` : `${what}: ${reason}`;

@@ -1,5 +1,6 @@
 // What a run heard of its questions, in order and each answer once (architecture §6): what people sent it, the answer of an
 // overlay, and what it took from the record that it goes by. A branch is given it by its places.
+import { actionIn } from './gate-actions.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
 import { MESSAGES, withKept, type Kept, type ResolveInterruptMessage } from './messages.ts';
 import { goesByOther, mergedOverlay, type Overlay } from './overlay.ts';
@@ -37,7 +38,7 @@ export function answersLeft(
 ): readonly RecordedAnswer[] {
   const left = answers.slice(heardBefore);
   if (!mayRepeat || overlay.recordedTools) return left;
-  const at = left.findIndex(({ value }) => isJsonObject(value) && value.action === 'accept');
+  const at = left.findIndex(({ value }) => actionIn(value) === 'accept');
   return at < 0 ? left : left.slice(0, at);
 }
 

@@ -259,7 +259,7 @@ export const OF_FORKS: readonly Row[] = [
   ],
   [
     91,
-    [HEARD, "value.action === 'accept'", "value.action === ''"],
+    [HEARD, "actionIn(value) === 'accept'", "actionIn(value) === ''"],
     [OF_EFFECTS, 'does not have a call performed either'],
   ],
   [

@@ -2,6 +2,7 @@
 // interrupt-profiles.md quorum; status waiting-approval). A no is a failure that an edge with `any_failed` can route.
 import type { ApprovalGateConfig } from '../../schemas/types.generated.ts';
 import {
+  actionIn,
   effectOf,
   noOf,
   offeredActions,
@@ -10,7 +11,7 @@ import {
   type OfferedAction,
 } from '../../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
-import { actionIn, approvalSchema } from '../approvals.ts';
+import { approvalSchema } from '../approvals.ts';
 import { nodeFailure, type NodeKind } from '../context.ts';
 import { interrupt } from '../interrupts.ts';
 import { inputsOf } from '../values.ts';

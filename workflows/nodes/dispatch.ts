@@ -2,7 +2,7 @@
 // after the other or side by side; a question goes to a human; an end ends the run. What an orchestrator is not sure of
 // waits for a human's word first (RFC 0039 §A).
 import { CONFIDENCE_FLOOR } from '../../src/rules/limits.ts';
-import { noOf, reasonOf } from '../../src/rules/gate-actions.ts';
+import { actionIn, noOf, reasonOf } from '../../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject } from '../../src/rules/json.ts';
 import { isBelowThreshold } from '../../src/rules/confidence.ts';
 import { confidenceIn } from '../../src/rules/orchestrator.ts';
@@ -12,7 +12,7 @@ import { emitFact, nodeFailure, type NodeKind, type Visit } from '../context.ts'
 import { DEFAULT_JOIN, fanOut, joinOf, type Join, type JoinOutcome } from '../fan-out.ts';
 import { failureOf } from '../failures.ts';
 import type { Turn } from '../frames.ts';
-import { actionIn, approvalSchema } from '../approvals.ts';
+import { approvalSchema } from '../approvals.ts';
 import { answersOf, interrupt } from '../interrupts.ts';
 import { TURN_ACTIONS, turnQuestion } from '../questions.ts';
 import { pendingTurn } from '../turns.ts';
