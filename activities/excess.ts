@@ -1,6 +1,6 @@
 // More than one turn of a model may hold (architecture §5): what the model is told, with the size and the limit. It is told
 // once in an invocation; too much again fails the node.
-import { jsonBytes, type JsonValue } from '../src/rules/json.ts';
+import { jsonBytes } from '../src/rules/json.ts';
 import {
   INLINE_VALUE_BYTES,
   MAX_CALLS_PER_TURN,
@@ -13,7 +13,7 @@ import type { RequestedCall } from './contract.ts';
 const NAME_BYTES = 256;
 
 /** Undefined: the value is not too large. `what` is its subject and verb. */
-export function excessOf(what: string, value: JsonValue): string | undefined {
+export function excessOf(what: string, value: unknown): string | undefined {
   return sentenceOver(what, jsonBytes(value), INLINE_VALUE_BYTES);
 }
 
@@ -23,7 +23,7 @@ export function excessOfCalls(calls: readonly RequestedCall[]): string | undefin
   const { length } = calls;
   const sent = jsonBytes(calls.map((call) => call.arguments));
   const faults = [
-    large && excessOf(`The call of ${boundText(large.toolId, NAME_BYTES)} has`, { ...large }),
+    large && excessOf(`The call of ${boundText(large.toolId, NAME_BYTES)} has`, large),
     length > MAX_CALLS_PER_TURN
       ? `There were ${length} calls of tools in one turn; at most ${MAX_CALLS_PER_TURN} are permitted.`
       : undefined,

@@ -319,7 +319,7 @@ function callsInExcess(calls: readonly RequestedCall[]): Spoken | undefined {
 
 /** Shorter questions are what the model can give instead: it is asked for them. */
 function readQuestions(questions: readonly AskedQuestion[]): Spoken {
-  const message = excessOf('The questions have', [...questions]);
+  const message = excessOf('The questions have', questions);
   if (message === undefined) return { kind: 'clarification', questions };
   return { kind: 'invalid', violation: 'form', message };
 }

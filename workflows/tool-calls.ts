@@ -4,7 +4,7 @@
 // nothing comes of them. A call of a tool in an agent process waits on that agent's queue for a worker that has it. What
 // a human said stands in the call until it has a result: the next segment goes on with it (architecture §4).
 import { isCancellation } from '@temporalio/workflow';
-import { reasonOf } from '../src/rules/gate-actions.ts';
+import { actionIn, reasonOf } from '../src/rules/gate-actions.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../src/rules/json.ts';
 import type { CallToolInput, CallToolOutput } from '../activities/contract.ts';
 import { agentTaskQueue } from '../src/rules/run-input.ts';
@@ -396,7 +396,7 @@ async function askForApproval(placed: Placed): Promise<void> {
     resumeSchema: approvalSchema(APPROVAL_ACTIONS),
   });
   call.rounds++;
-  const isAccepted = isJsonObject(value) && value.action === 'accept';
+  const isAccepted = actionIn(value) === 'accept';
   call.approval = isAccepted ? { by: `human:${principalOf(resolvedBy)}` } : undefined;
   call.resolution = isAccepted
     ? undefined

@@ -204,8 +204,10 @@ function unreadIn(
 
 /** Members in another order, or blanks between them, make no other decision. */
 export function distinctDecisions(decisions: readonly string[]): string[] {
+  const written = [...new Set(decisions)];
+  if (written.length < 2) return written;
   const known = new Map<string, string>();
-  for (const decision of new Set(decisions)) {
+  for (const decision of written) {
     const key = keyOf(decision, (value) => value);
     if (!known.has(key)) known.set(key, decision);
   }
@@ -216,8 +218,9 @@ export function distinctDecisions(decisions: readonly string[]): string[] {
 export function sameDecisionAs(decision: string): (other: string) => boolean {
   const decided = (value: JsonValue): JsonValue =>
     isJsonObject(value) && value.decision !== undefined ? { decision: value.decision } : value;
-  const key = keyOf(decision, decided);
-  return (other) => other === decision || keyOf(other, decided) === key;
+  let key: string | undefined;
+  return (other) =>
+    other === decision || keyOf(other, decided) === (key ??= keyOf(decision, decided));
 }
 
 /** Of numbers that cannot be kept nobody can say that they are equal. */

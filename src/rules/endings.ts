@@ -2,7 +2,8 @@
 // on cancel and failure; translate uses it when no workflow code ran (terminated, timed out).
 import { deltaKey } from './ids.ts';
 import { eventRow, type EventOf, type EventType } from './events.ts';
-import { isJsonObject, type JsonObject } from './json.ts';
+import { actionIn } from './gate-actions.ts';
+import type { JsonObject } from './json.ts';
 import { isTerminalEvent } from './status.ts';
 
 /** The least that a closing needs to know of its opening. Small JSON: translate carries it from page to page. */
@@ -81,7 +82,7 @@ function trackAsked(
   open: readonly OpenItem[],
   { payload: { callId, interruptId, resumeValue } }: { readonly payload: JsonObject },
 ): readonly OpenItem[] {
-  const isAccepted = isJsonObject(resumeValue) && resumeValue.action === 'accept';
+  const isAccepted = actionIn(resumeValue ?? null) === 'accept';
   const index = open.findIndex(({ ids, unsent }) =>
     isAccepted
       ? unsent !== undefined && unsent === interruptId

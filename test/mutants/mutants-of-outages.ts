@@ -146,7 +146,7 @@ export const OF_OUTAGES_AND_DOUBTS: readonly Row[] = [
     ['src/rules/events.ts', 'sideEffects === true ? inDoubt(message)', 'false ? inDoubt(message)'],
     [OF_ENDINGS, 'made'],
   ],
-  [99, [ENDINGS, "resumeValue.action === 'accept'", 'false'], [OF_ENDINGS, 'permitted']],
+  [99, [ENDINGS, "actionIn(resumeValue ?? null) === 'accept'", 'false'], [OF_ENDINGS, 'permitted']],
   [
     98,
     ['src/translate/recording.ts', '...(untried ? { untried } : {}),', ''],
