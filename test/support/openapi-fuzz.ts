@@ -10,9 +10,9 @@ import { startTestHost, type TestHost } from './host.ts';
 import { startTestTemporal } from './temporal.ts';
 import { ROOT } from './root.ts';
 
-/** Bounds of the fuzz: cases per operation and kind, and seconds that one request may take. */
 /** What is drawn: the same each time, but in the campaign. */
 const SEED = process.env.OPENWOP_FUZZ_SEED ?? '1';
+/** Bounds of the fuzz: cases per operation and kind, and seconds that one request may take. */
 const MAX_EXAMPLES = process.env.OPENWOP_FUZZ_EXAMPLES ?? '15';
 const REQUEST_SECONDS = '20';
 /** Runs that wait for a human. */
