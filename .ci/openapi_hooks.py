@@ -44,28 +44,21 @@ def api(method, path, body=None):
         return json.load(answer)
 
 
-def whole_number(value):
-    """The number that a host reads where the parameter is sent once, as a client writes it."""
-    return int(value) if re.fullmatch(r"[0-9]{1,9}", str(value)) else None
-
-
-def with_short_wait(query, positive):
-    """A wait that the host would honour outlives this client's patience, whatever else is wrong with the request."""
-    asked = whole_number(query.get("timeout", 0))
-    if positive or (asked is not None and POLL_SECONDS < asked <= LONGEST_POLL_SECONDS):
-        return {**query, "timeout": POLL_SECONDS}
-    return query
+def with_short_wait(query):
+    """A wait that the host honours may outlive this client's patience, also where something else is wrong."""
+    asked = str(query.get("timeout", POLL_SECONDS))
+    honoured = re.fullmatch(r"[0-9]{1,9}", asked) and POLL_SECONDS <= int(asked) <= LONGEST_POLL_SECONDS
+    return {**query, "timeout": POLL_SECONDS} if honoured else query
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
     if case.meta is None:
         return
-    positive = case.meta.generation.mode.is_positive
     operation = case.operation.definition.raw.get("operationId")
     if operation == "pollRunEvents":
-        case.query = with_short_wait(case.query or {}, positive)
-    if not positive:
+        case.query = with_short_wait(case.query or {})
+    if not case.meta.generation.mode.is_positive:
         return
     if random.random() < 0.5:
         return
