@@ -111,7 +111,7 @@ const ROOMS: Record<string, Room> = {
   'src/adapters/models': {
     rooms: INSIDE,
     types: SHAPES,
-    packages: ['openai', '@anthropic-ai/sdk'],
+    packages: ['eventsource-parser', 'undici', 'openai', '@anthropic-ai/sdk'],
     node: true,
   },
   'src/adapters/tools': { rooms: INSIDE, node: true },

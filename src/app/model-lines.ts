@@ -1,5 +1,6 @@
 // What the commands say of models at their start: which provider is asked for which, and whether each endpoint answers.
-// Nothing waits for that, no tokens are spent, and neither a key nor what an endpoint says is shown.
+// Nothing waits for that, no tokens are spent, and no key is shown.
+import { printable } from '../words/printable.js';
 import type { EndpointState, ModelEndpoint, Models } from '../ports/models.ts';
 
 /** Time in ms in which an endpoint has to give its list of models. */
@@ -50,10 +51,13 @@ function stateText(
       const are = names.length === 1 ? 'is' : 'are';
       return `answers (${count}; ${named(names)} ${are}${some} among them)`;
     }
-    case 'refuses':
-      return state.status === 401 || state.status === 403
-        ? `refuses the key (${state.status})`
-        : `answers, but not with its models (${state.status})`;
+    case 'refuses': {
+      const what =
+        state.status === 401 || state.status === 403
+          ? `refuses the key (${state.status})`
+          : `answers, but not with its models (${state.status})`;
+      return state.said === '' ? what : `${what}: ${printable(state.said)}`;
+    }
     case 'silent':
       return `does not answer${late}`;
   }

@@ -15,16 +15,32 @@ export type ModelSettings = Pick<ModelsConfig, 'provider' | LiveProvider>;
 
 /** No model gives as many: above it a number is a slip. */
 const MOST_TOKENS = 1_000_000;
+const START_SECONDS = 'OPENWOP_MODEL_START_SECONDS';
+/** A turn of an agent may take no longer (workflows/activity-options.ts). */
+const MOST_START_SECONDS = 600;
 
 export function readModels(reader: Reader): ModelSettings {
   const provider = reader.choice('OPENWOP_MODEL_PROVIDER', [...LIVE_PROVIDERS, 'scripted']);
   // The environment may hold keys that are meant for other programs: they are not even looked at.
   if (provider === 'scripted') return { provider };
-  const live: LiveModels = { openai: readOpenAi(reader), anthropic: readAnthropic(reader) };
+  const limits = readLimits(reader);
+  const openai = readOpenAi(reader);
+  const anthropic = readAnthropic(reader);
+  if (!openai && !anthropic && limits.startTimeoutMs !== undefined)
+    reader.warnings.push(`${START_SECONDS} has no effect where no model is asked over a network.`);
+  const live: LiveModels = {
+    openai: openai && { ...openai, ...limits },
+    anthropic: anthropic && { ...anthropic, ...limits },
+  };
   if (provider === undefined) return live;
   if (live[provider] === undefined && reader.faults.length === 0)
     reader.fault('OPENWOP_MODEL_PROVIDER', `is ${provider}, which is not configured.`);
   return { ...live, provider };
+}
+
+function readLimits(reader: Reader): { readonly startTimeoutMs?: number } {
+  const seconds = reader.count(START_SECONDS, 1, MOST_START_SECONDS);
+  return seconds === undefined ? {} : { startTimeoutMs: seconds * 1000 };
 }
 
 function readOpenAi(reader: Reader): LiveModels['openai'] {

@@ -80,7 +80,12 @@ export type EndpointState =
       /** Models of the configuration that are not in a list that is whole. */
       readonly missing: readonly string[];
     }
-  | { readonly kind: 'refuses'; readonly status: number }
+  | {
+      readonly kind: 'refuses';
+      readonly status: number;
+      /** In its own words, without credentials, on one line; empty where it says nothing. */
+      readonly said: string;
+    }
   | { readonly kind: 'silent' };
 
 /** A provider that is asked over a network, for those who start the host. */

@@ -9,6 +9,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Undefined where the text is no JSON. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether objects and arrays are nested deeper than that many levels. It calls itself no deeper than that. */
 export function nestsAbove(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;

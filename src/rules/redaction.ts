@@ -253,6 +253,26 @@ export function maskedIn(sent: JsonValue, redacted: JsonValue): string | undefin
   return undefined;
 }
 
+/**
+ * A text in which no MIN_SECRET_LENGTH characters in a row of the secret stand: who repeats a secret may cut it. A shorter
+ * secret hides nothing. The text is a short one: each of its characters is looked for.
+ */
+export function withoutParts(text: string, secret: string): string {
+  let kept = '';
+  let at = 0;
+  while (at < text.length) {
+    let end = at + MIN_SECRET_LENGTH;
+    if (end > text.length || !secret.includes(text.slice(at, end))) {
+      kept += text.charAt(at++);
+      continue;
+    }
+    while (end < text.length && secret.includes(text.slice(at, end + 1))) end++;
+    kept += mask();
+    at = end;
+  }
+  return kept;
+}
+
 /** What looks like a credential is not repeated to anybody (auth.md). */
 const CREDENTIAL =
   /\b(?:sk-[\w-]{4,512}|AIza[\w-]{4,512}|cred_[\w-]{1,512}|hk_(?:test|live)_[\w-]{1,512}|(?:ghp|gho|xox[abp])[-_][\w-]{4,512}|eyJ[\w-]{4,4096}\.[\w-]{1,4096}(?:\.[\w-]{0,4096})?)/g;

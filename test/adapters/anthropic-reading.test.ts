@@ -16,7 +16,7 @@ function read(...events: unknown[]) {
     ...{ items: [], tools: [], outputSchema: { type: 'object' }, idempotencyKey: 'key-1' },
   };
   const reading = new AnthropicReading(request, { onReasoning: () => {} });
-  for (const event of events) reading.take(event as Event);
+  for (const event of events) reading.take(event);
   return reading.response();
 }
 

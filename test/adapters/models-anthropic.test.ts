@@ -412,7 +412,12 @@ describe('whether it answers', () => {
   test('a key that it refuses, nobody who listens, nobody who answers in time', async () => {
     const server = await serve({ answerOf, key: KEY });
     const config = { apiKey: 'sk-ant-other', baseUrl: server.url };
-    expect(await checkAnthropic(config, asked, never)).toEqual({ kind: 'refuses', status: 401 });
+    const refuses = {
+      kind: 'refuses',
+      status: 401,
+      said: 'invalid x-api-key: [REDACTED],[REDACTED]',
+    };
+    expect(await checkAnthropic(config, asked, never)).toEqual(refuses);
     const late = AbortSignal.abort();
     expect(await checkAnthropic(config, asked, late)).toEqual({ kind: 'silent' });
     await stopServer();

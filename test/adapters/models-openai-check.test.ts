@@ -18,7 +18,7 @@ describe('whether an endpoint answers', () => {
     const state = { kind: 'answers', count: 2, missing: ['c'] };
     expect(await checkOpenAi(config, ['a', 'c'], signal)).toEqual(state);
     const wrong = await checkOpenAi({ ...config, apiKey: 'other' }, ['a'], signal);
-    expect(wrong).toEqual({ kind: 'refuses', status: 401 });
+    expect(wrong).toEqual({ kind: 'refuses', status: 401, said: '' });
     expect(server.requests).toEqual([]);
   });
 

@@ -583,7 +583,7 @@ describe('a stream that lies', () => {
 
   test('an endpoint that does not begin to answer', async () => {
     const config = await endpoint(() => {});
-    const failure = await codeOfFailure({ ...config, connectTimeoutMs: 50 });
+    const failure = await codeOfFailure({ ...config, startTimeoutMs: 50 });
     expect(failure).toMatchObject({ code: 'model_unavailable' });
   });
 

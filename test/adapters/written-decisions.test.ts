@@ -33,7 +33,7 @@ type Ask = (pieces: readonly string[], call: Call | undefined) => ModelResponse;
 const askOpenAi: Ask = (pieces, call) => {
   const reading = new Reading(REQUEST, OPTIONS);
   const take = (delta: object, finish: string | null = null) =>
-    reading.take({ choices: [{ index: 0, delta, finish_reason: finish }] } as never);
+    reading.take({ choices: [{ index: 0, delta, finish_reason: finish }] });
   for (const content of pieces) take({ content });
   if (call) {
     const called = { name: call.name, arguments: JSON.stringify(call.input) };
@@ -45,7 +45,7 @@ const askOpenAi: Ask = (pieces, call) => {
 
 const askAnthropic: Ask = (pieces, call) => {
   const reading = new AnthropicReading(REQUEST, OPTIONS);
-  const take = (event: object) => reading.take(event as never);
+  const take = (event: object) => reading.take(event);
   take({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } });
   for (const text of pieces)
     take({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } });

@@ -14,8 +14,12 @@ async function linesOf(state: EndpointState | undefined): Promise<string[]> {
 test.each<[EndpointState, string]>([
   [{ kind: 'answers', count: 12, missing: [] }, 'answers (12 models; m, c are among them)'],
   [{ kind: 'answers', count: 1, missing: ['c'] }, 'answers (1 model; c is not among them)'],
-  [{ kind: 'refuses', status: 401 }, 'refuses the key (401)'],
-  [{ kind: 'refuses', status: 404 }, 'answers, but not with its models (404)'],
+  [{ kind: 'refuses', status: 401, said: '' }, 'refuses the key (401)'],
+  [
+    { kind: 'refuses', status: 401, said: 'No such \u001b[2Jkey.' },
+    'refuses the key (401): No such \\u001b[2Jkey.',
+  ],
+  [{ kind: 'refuses', status: 404, said: '' }, 'answers, but not with its models (404)'],
   [{ kind: 'silent' }, 'does not answer'],
 ])('%j: one line', async (state, text) => {
   expect(await linesOf(state)).toEqual(['Models: openai (m, c)', `Endpoint: openai ${text}`]);

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 const PURE = [
   'support/machine.test.ts',
   'adapters/database-errors.test.ts',
+  'adapters/refusal-words.test.ts',
+  'adapters/finish-reasons.test.ts',
   'support/broken.test.ts',
   'support/host.test.ts',
   'support/all-or-none.test.ts',

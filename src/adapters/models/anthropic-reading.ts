@@ -9,7 +9,8 @@ import { CallAssembly } from './call-assembly.ts';
 import { offeredNames, readAnswer } from './decision-tool.ts';
 import { countOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
-import { lostConnection } from './provider-faults.ts';
+import type { Progress } from './endpoint/endpoint.ts';
+import { lostConnection } from './endpoint/refusal.ts';
 
 type StartedBlock = Anthropic.RawContentBlockStartEvent['content_block'];
 
@@ -41,8 +42,9 @@ export class AnthropicReading {
   }
 
   /** Throws HostError model_output_too_large, and model_unavailable for a stream that contradicts itself. */
-  take(event: Anthropic.RawMessageStreamEvent): void {
-    if (!hasItsMember(event)) throw lostConnection();
+  take(data: unknown): Progress {
+    if (!hasItsMember(data)) throw lostConnection();
+    const event = data as Anthropic.RawMessageStreamEvent;
     switch (event.type) {
       case 'message_start':
         this.#model = textIn(event.message.model) ?? this.#model;
@@ -64,6 +66,7 @@ export class AnthropicReading {
       case 'content_block_stop':
         break;
     }
+    return this.#stopped ? 'whole' : 'more';
   }
 
   #begin(index: number, block: StartedBlock): void {

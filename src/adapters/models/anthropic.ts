@@ -1,17 +1,12 @@
-// Anthropic's Messages API: streamed messages with tools and thinking. Retries belong to Temporal, so the client makes
-// none; a cancelled call closes its socket.
-import Anthropic from '@anthropic-ai/sdk';
-import { codeOf } from '../../rules/errors.ts';
-import type { EndpointState, Model, ModelRequest } from '../../ports/models.ts';
+// Anthropic's Messages API: streamed messages with tools and thinking.
+import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { AnthropicReading } from './anthropic-reading.ts';
 import { DEFAULT_ANTHROPIC_MAX_TOKENS, messagesBody, type Thinking } from './anthropic-request.ts';
-import { boundedFetch } from './bounded-fetch.ts';
-import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
-import { listedModels } from './model-list.ts';
-import { faultOf, lostConnection } from './provider-faults.ts';
-import { StallTimer } from './stall-timer.ts';
+import { Endpoint, type EndpointLimits } from './endpoint/endpoint.ts';
+import { hostErrorOf, Refusal } from './endpoint/refusal.ts';
+import { listedModels, stateAfter } from './model-list.ts';
 
-export interface AnthropicConfig {
+export interface AnthropicConfig extends EndpointLimits {
   /** Absent: the endpoint asks for none, and no header with a key is sent. */
   readonly apiKey?: string;
   /** Absent: the provider's own address. Without `/v1`. */
@@ -20,119 +15,84 @@ export interface AnthropicConfig {
   readonly thinking?: Thinking;
   /** Tokens of an answer without its thinking; DEFAULT_ANTHROPIC_MAX_TOKENS when absent. */
   readonly maxTokens?: number;
-  /** For tests; MODEL_STALL_TIMEOUT_MS when absent. */
-  readonly stallTimeoutMs?: number;
 }
 
-const BAD_REQUEST = 400;
+const ANTHROPIC_URL = 'https://api.anthropic.com';
+const API_VERSION = '2026-10-21';
 /** Most models that the API lists on one page. */
 const LISTED_MODELS = 1000;
 
 export function createAnthropicModel(config: AnthropicConfig): Model {
+  const endpoint = endpointOf(config);
   /** Models that refused to think adaptively and then answered: no more than the provider has. */
   const withoutThinking = new Set<string>();
-
-  const thinkingOf = ({ model }: ModelRequest): Thinking =>
-    config.thinking ?? (withoutThinking.has(model) ? 'off' : 'adaptive');
-
-  const open = async (client: Anthropic, request: ModelRequest, signal: AbortSignal) => {
-    const { maxTokens = DEFAULT_ANTHROPIC_MAX_TOKENS } = config;
-    const ask = (thinking: Thinking, idempotencyKey = request.idempotencyKey) =>
-      client.messages.create(messagesBody(request, { thinking, maxTokens }), {
-        signal,
-        // The API knows none; gateways in front of it may.
-        headers: { 'Idempotency-Key': idempotencyKey },
-      });
-    const thinking = thinkingOf(request);
-    try {
-      return await ask(thinking);
-    } catch (error) {
-      // Which models take it is in no error code: whether it was that, the same request without it tells.
-      const maybeThinking = config.thinking === undefined && thinking === 'adaptive';
-      if (!maybeThinking || statusOf(error) !== BAD_REQUEST) throw error;
-      const stream = await ask('off', `${request.idempotencyKey}-off`);
-      withoutThinking.add(request.model);
-      return stream;
-    }
-  };
-
   return {
     // The API has no such parameter since version 2026-10-21, and would refuse the request.
     untaken: ['temperature'],
     infer: async (request, options) => {
-      const stall = new StallTimer(config.stallTimeoutMs ?? MODEL_STALL_TIMEOUT_MS);
-      const signal = AbortSignal.any([options.signal, stall.signal]);
+      const { model } = request;
+      const { thinking = withoutThinking.has(model) ? 'off' : 'adaptive', maxTokens } = config;
+      const call = { endpoint, request, options, maxTokens };
       try {
-        // The client keeps pings to itself, and they are signs of life: a model may think for long without a word.
-        const stream = await open(
-          clientOf(config, () => stall.restart()),
-          request,
-          signal,
-        );
-        const reading = new AnthropicReading(request, options);
-        stall.restart();
-        for await (const event of stream) reading.take(event);
-        // An aborted stream ends like a finished one.
-        signal.throwIfAborted();
-        return reading.response();
+        return await ask(call, { thinking });
       } catch (error) {
-        options.signal.throwIfAborted();
-        throw hostErrorOf(error);
-      } finally {
-        stall.stop();
+        // Which models take it is in no error code: whether it was that, the same request without it says.
+        const maybeThinking = config.thinking === undefined && thinking === 'adaptive';
+        if (!maybeThinking || !isBadRequest(error)) throw hostErrorOf(error);
+        const begun = () => void withoutThinking.add(model);
+        return await ask(call, { thinking: 'off', begun }).catch((again: unknown) => {
+          throw hostErrorOf(again);
+        });
       }
     },
   };
 }
 
-/** Every option that the client would otherwise take from the environment is named. */
-function clientOf({ apiKey, baseUrl }: AnthropicConfig, onBytes?: () => void): Anthropic {
-  return new Anthropic({
-    // The client insists on one; without one of our own its header is left out.
-    apiKey: apiKey ?? 'none',
-    baseURL: baseUrl ?? null,
-    webhookKey: null,
-    // The API takes either header; gateways often know the older one alone.
-    defaultHeaders: apiKey === undefined ? { Authorization: null } : { 'X-Api-Key': apiKey },
-    maxRetries: 0,
-    timeout: MODEL_CONNECT_TIMEOUT_MS,
-    fetch: (url, init) => boundedFetch(url, init, onBytes),
-    logLevel: 'off',
-    openTelemetry: false,
-  });
+interface Call {
+  readonly endpoint: Endpoint;
+  readonly request: ModelRequest;
+  readonly options: Parameters<Model['infer']>[1];
+  readonly maxTokens: number | undefined;
 }
 
-/** Types of errors that the API documents, as it sends them within a stream, where there is no status. */
-const STATUS_BY_TYPE: Readonly<Record<string, number>> = {
-  invalid_request_error: BAD_REQUEST,
-  authentication_error: 401,
-  billing_error: 402,
-  permission_error: 403,
-  not_found_error: 404,
-  conflict_error: 409,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-};
-
-function statusOf(error: unknown): number | undefined {
-  return error instanceof Anthropic.APIError ? (error.status as number | undefined) : undefined;
+/** One request. `begun` makes it another one than that without, and is called when it is answered. */
+async function ask(
+  { endpoint, request, options, maxTokens = DEFAULT_ANTHROPIC_MAX_TOKENS }: Call,
+  { thinking, begun }: { readonly thinking: Thinking; readonly begun?: () => void },
+): Promise<ModelResponse> {
+  const { idempotencyKey } = request;
+  const reading = new AnthropicReading(request, options);
+  const question = {
+    path: '/v1/messages',
+    body: messagesBody(request, { thinking, maxTokens }),
+    // The API knows none; gateways in front of it may.
+    headers: { 'Idempotency-Key': begun ? `${idempotencyKey}-off` : idempotencyKey },
+    signal: options.signal,
+  };
+  let isBegun = false;
+  try {
+    await endpoint.ask(question, (event) => {
+      if (!isBegun) begun?.();
+      isBegun = true;
+      return reading.take(event);
+    });
+  } catch (error) {
+    throw isBegun ? hostErrorOf(error) : error;
+  }
+  return reading.response();
 }
 
-function hostErrorOf(error: unknown): unknown {
-  if (codeOf(error) !== undefined) return error;
-  if (!(error instanceof Anthropic.APIError)) return lostConnection(error);
-  const type = error.type ?? '';
-  const known = Object.hasOwn(STATUS_BY_TYPE, type);
-  const status = statusOf(error) ?? (known ? STATUS_BY_TYPE[type] : undefined);
-  if (status === undefined) return lostConnection(error);
-  return faultOf({
-    status,
-    headers: error.headers as Headers | undefined,
-    ...(known ? { providerCode: type } : {}),
-  });
+/** An answer that had begun failed otherwise. */
+function isBadRequest(error: unknown): boolean {
+  return error instanceof Refusal && error.parts.status === 400;
+}
+
+function endpointOf({ apiKey, baseUrl = ANTHROPIC_URL, ...limits }: AnthropicConfig): Endpoint {
+  // The API takes either header; gateways often know one alone.
+  const key: Record<string, string> =
+    apiKey === undefined ? {} : { 'X-Api-Key': apiKey, Authorization: `Bearer ${apiKey}` };
+  const headers = { 'Anthropic-Version': API_VERSION, ...key };
+  return new Endpoint({ ...limits, baseUrl, headers, ...(apiKey === undefined ? {} : { apiKey }) });
 }
 
 /** Whether the API answers, by its list of models: no tokens are spent. `models` are looked for in it. */
@@ -142,15 +102,13 @@ export async function checkAnthropic(
   signal: AbortSignal,
 ): Promise<EndpointState> {
   try {
-    const query = { limit: LISTED_MODELS };
-    const body: unknown = await clientOf(config).get('/v1/models', { query, signal });
+    const body = await endpointOf(config).get(`/v1/models?limit=${LISTED_MODELS}`, signal);
     const listed = listedModels(body);
     const isWhole = (body as { has_more?: unknown } | null)?.has_more !== true;
     const missing = models.filter((model) => !listed.some((id) => isNamed(id, model)));
     return { kind: 'answers', count: listed.length, missing: isWhole ? missing : [] };
   } catch (error) {
-    const status = statusOf(error);
-    return status === undefined ? { kind: 'silent' } : { kind: 'refuses', status };
+    return stateAfter(error);
   }
 }
 

@@ -6,7 +6,9 @@ import { CallAssembly } from './call-assembly.ts';
 import { holdsDecision, offeredNames, readAnswer } from './decision-tool.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
-import { lostConnection } from './provider-faults.ts';
+import type { Progress } from './endpoint/endpoint.ts';
+import { lostConnection } from './endpoint/refusal.ts';
+import { meaningOf } from './finish-reasons.ts';
 
 type Options = Parameters<Model['infer']>[1];
 type ToolCall = ChatCompletionChunk.Choice.Delta.ToolCall;
@@ -16,6 +18,8 @@ export class Reading {
   #reasoning = '';
   #refusal = '';
   #finishReason: string | undefined;
+  /** Something was said after a finish: the endpoint gives one with each piece, and none is the end. */
+  #wentOn = false;
   #usage: Partial<Record<'prompt_tokens' | 'completion_tokens', unknown>> | undefined;
   #model: string;
   readonly #meter = new OutputMeter();
@@ -37,26 +41,35 @@ export class Reading {
     this.#onReasoning(piece);
   }
 
-  /** Throws HostError model_output_too_large. */
-  take(chunk: ChatCompletionChunk | null): void {
+  /** Throws HostError model_output_too_large, and model_unavailable where the endpoint says that it broke off. */
+  take(data: unknown): Progress {
+    const chunk = data as ChatCompletionChunk | null;
     if (typeof chunk?.model === 'string' && chunk.model !== '') this.#model = chunk.model;
     if (chunk?.usage) this.#usage = chunk.usage;
     const choice = chunk?.choices?.[0];
-    if (!choice) return;
+    if (choice) this.#takeChoice(choice);
+    return this.#finishReason === undefined || this.#wentOn ? 'more' : 'ending';
+  }
+
+  #takeChoice(choice: ChatCompletionChunk.Choice & { message?: unknown }): void {
+    const isAfter = this.#finishReason !== undefined;
     // The first one counts: some endpoints say it again, with the usage or with an empty delta. An empty one is none.
     const finish: unknown = choice.finish_reason;
     if (typeof finish === 'string' && finish !== '') this.#finishReason ??= finish;
-    // `reasoning_content` and `reasoning` are extensions of compatible endpoints.
-    const delta = (choice.delta ?? {}) as ChatCompletionChunk.Choice.Delta & {
+    if (meaningOf(this.#finishReason) === 'broken-off') throw lostConnection(undefined, BROKEN_OFF);
+    // `reasoning_content` and `reasoning` are extensions of compatible endpoints; `message` is an answer that is no stream.
+    const delta = (choice.delta ?? choice.message ?? {}) as ChatCompletionChunk.Choice.Delta & {
       reasoning_content?: unknown;
       reasoning?: unknown;
     };
-    const thought = delta.reasoning_content ?? delta.reasoning;
-    if (typeof thought === 'string' && thought !== '') this.#say(this.#meter.take(thought));
+    const thought = textIn(delta.reasoning_content) ?? textIn(delta.reasoning);
+    if (thought !== undefined) this.#say(this.#meter.take(thought));
     if (typeof delta.refusal === 'string') this.#refusal += this.#meter.take(delta.refusal);
     if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
     for (const { index: place, id, function: called } of piecesIn(delta.tool_calls))
       this.#calls.take({ place, id, name: called?.name, args: called?.arguments });
+    const isSaid = [thought, textIn(delta.content), delta.tool_calls].some(Boolean);
+    if (isAfter && isSaid) this.#wentOn = true;
   }
 
   /** Throws HostError model_unavailable for an answer that has no end. */
@@ -64,7 +77,7 @@ export class Reading {
     const finish = this.#finishReason;
     if (finish === undefined && this.#calls.isEmpty) throw lostConnection();
     const text = this.#finalText();
-    const refused = this.#refusal !== '' || finish === 'content_filter';
+    const refused = this.#refusal !== '' || meaningOf(finish) === 'refused';
     return {
       reasoning: this.#reasoning,
       ...this.#outcome(text, refused),
@@ -90,11 +103,19 @@ export class Reading {
     refused: boolean,
   ): Pick<ModelResponse, 'kind' | 'calls' | 'final' | 'unusable'> {
     if (refused) return { kind: 'refusal', calls: [], final: text };
-    if (this.#finishReason === 'length') return { kind: 'truncated', calls: [], final: text };
+    if (meaningOf(this.#finishReason) === 'cut')
+      return { kind: 'truncated', calls: [], final: text };
     const { said } = this.#splitter;
     const finished = this.#finishReason !== undefined;
     return readAnswer({ ...this.#calls.end(), text, said, finished }, this.#request);
   }
+}
+
+const BROKEN_OFF = 'The model provider broke off its answer.';
+
+/** An empty one says nothing: another member may say it. */
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** Some endpoints send one call and no list. */

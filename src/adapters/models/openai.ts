@@ -1,41 +1,36 @@
 // Any OpenAI-compatible endpoint: streamed chat completions with tools, the decision by a tool of its own, as JSON by a
-// schema, or as text. Retries belong to Temporal, so the client makes none; a cancelled call closes its socket.
-import OpenAI from 'openai';
+// schema, or as text.
 import { HostError } from '../../rules/errors.ts';
 import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { DECISION_MODES, DecisionModes, type DecisionMode } from './decision-modes.ts';
-import { MODEL_CONNECT_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from './limits.ts';
-import { listedModels } from './model-list.ts';
-import { hostErrorOf, honestFetch, mayBeOfMode, refusesTools } from './openai-faults.ts';
+import { Endpoint, type EndpointLimits } from './endpoint/endpoint.ts';
+import { hostErrorOf, Refusal } from './endpoint/refusal.ts';
+import { listedModels, stateAfter } from './model-list.ts';
 import { Reading } from './openai-reading.ts';
 import { bodyOf } from './openai-request.ts';
-import { StallTimer } from './stall-timer.ts';
 
-export interface OpenAiConfig {
+export interface OpenAiConfig extends EndpointLimits {
   /** Absent: the endpoint asks for none, and no Authorization header is sent. */
   readonly apiKey?: string;
   /** Absent: the provider's own address. */
   readonly baseUrl?: string;
   /** Absent: the first one that the endpoint takes, remembered for each model. */
   readonly decision?: DecisionMode;
-  /** For tests; MODEL_CONNECT_TIMEOUT_MS when absent. */
-  readonly connectTimeoutMs?: number;
-  /** For tests; MODEL_STALL_TIMEOUT_MS when absent. */
-  readonly stallTimeoutMs?: number;
 }
 
 type Options = Parameters<Model['infer']>[1];
 
+const OPENAI_URL = 'https://api.openai.com/v1';
+
 export function createOpenAiModel(config: OpenAiConfig): Model {
-  const client = clientOf(config);
+  const endpoint = endpointOf(config);
   const modes = new DecisionModes(config.decision);
-  const stallTimeoutMs = config.stallTimeoutMs ?? MODEL_STALL_TIMEOUT_MS;
   return {
     infer: async (request, options) => {
-      const refusals: unknown[] = [];
-      for (const mode of modes.of(request.model)) {
-        const call = new Call({ client, modes, mode, stallTimeoutMs });
-        const asked = await call.ask(request, options);
+      const refusals: Refusal[] = [];
+      const offered = modes.of(request.model);
+      for (const mode of offered) {
+        const asked = await new Call({ endpoint, modes, mode }).ask(request, options);
         if ('response' in asked) return asked.response;
         refusals.push(asked.refusal);
       }
@@ -44,26 +39,16 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
   };
 }
 
-function clientOf(config: OpenAiConfig): OpenAI {
-  return new OpenAI({
-    // The client insists on one; without one of our own its header is left out.
-    apiKey: config.apiKey ?? 'none',
-    ...(config.apiKey === undefined ? { defaultHeaders: { Authorization: null } } : {}),
-    ...(config.baseUrl === undefined ? {} : { baseURL: config.baseUrl }),
-    organization: null,
-    project: null,
-    maxRetries: 0,
-    timeout: config.connectTimeoutMs ?? MODEL_CONNECT_TIMEOUT_MS,
-    fetch: (url, init) => honestFetch(url, init),
-    logLevel: 'off',
-  });
+function endpointOf({ apiKey, baseUrl = OPENAI_URL, ...limits }: OpenAiConfig): Endpoint {
+  const headers: Record<string, string> =
+    apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
+  return new Endpoint({ ...limits, baseUrl, headers, ...(apiKey === undefined ? {} : { apiKey }) });
 }
 
 interface CallParts {
-  readonly client: OpenAI;
+  readonly endpoint: Endpoint;
   readonly modes: DecisionModes;
   readonly mode: DecisionMode;
-  readonly stallTimeoutMs: number;
 }
 
 /** One request, in one way of asking for the decision. */
@@ -78,39 +63,26 @@ class Call {
   async ask(
     request: ModelRequest,
     options: Options,
-  ): Promise<{ response: ModelResponse } | { refusal: unknown }> {
-    const { client, modes, mode, stallTimeoutMs } = this.#parts;
-    const stall = new StallTimer(stallTimeoutMs);
-    const signal = AbortSignal.any([options.signal, stall.signal]);
-    let opened = false;
+  ): Promise<{ response: ModelResponse } | { refusal: Refusal }> {
+    const { endpoint, modes, mode } = this.#parts;
+    const reading = new Reading(request, options);
+    let began = false;
+    const question = {
+      path: '/chat/completions',
+      body: bodyOf(request, mode),
+      headers: { 'Idempotency-Key': keyOf(request, mode) },
+      signal: options.signal,
+    };
     try {
-      // Comments, which the client keeps to itself, are signs of life: gateways send them while a model thinks.
-      const fetch: typeof honestFetch = (url, init) =>
-        honestFetch(url, init, () => stall.restart());
-      const stream = await client
-        .withOptions({ fetch })
-        .chat.completions.create(bodyOf(request, mode), {
-          signal,
-          headers: { 'Idempotency-Key': keyOf(request, mode) },
-        });
-      opened = true;
-      const reading = new Reading(request, options);
-      stall.restart();
-      let began = false;
-      for await (const chunk of stream) {
+      await endpoint.ask(question, (chunk) => {
         if (!began) modes.took(request.model, mode);
         began = true;
-        reading.take(chunk);
-      }
-      // An aborted stream ends like a finished one.
-      signal.throwIfAborted();
+        return reading.take(chunk);
+      });
       return { response: reading.response() };
     } catch (error) {
-      options.signal.throwIfAborted();
-      if (!opened && mayBeOfMode(error)) return { refusal: error };
+      if (!began && error instanceof Refusal && mayBeOfMode(error)) return { refusal: error };
       throw hostErrorOf(error);
-    } finally {
-      stall.stop();
     }
   }
 }
@@ -120,21 +92,35 @@ function keyOf({ idempotencyKey }: ModelRequest, mode: DecisionMode): string {
   return mode === DECISION_MODES[0] ? idempotencyKey : `${idempotencyKey}-${mode}`;
 }
 
-/** Every way was refused: the first refusal is told, and whether it may be for the agent's tools. */
-function refused(refusals: readonly unknown[], request: ModelRequest): unknown {
-  const [first, ...others] = refusals;
-  const error = hostErrorOf(first);
-  if (!(error instanceof HostError) || request.tools.length === 0) return error;
-  const { reason } = error.details ?? {};
-  const tools = `The agent ${request.agentId} has tools`;
-  if (refusesTools(refusals.at(-1)))
-    return rejected(error, `${String(reason)} ${tools}, and this endpoint or model takes none.`);
-  if (others.length === 0) return error;
-  return rejected(error, `${String(reason)} ${tools}, which this endpoint or model may not take.`);
+/** Statuses that a way of asking for the decision may be the cause of. */
+const MODE_STATUSES: ReadonlySet<number> = new Set([400, 404, 422, 501]);
+/** Codes that have another cause than the way of asking, whatever their status. */
+const OTHER_CAUSES = /^(model_not_found|context_length_exceeded|content_\w+|invalid_api_key)$/;
+
+/** Whether another way of asking for the decision may help. */
+function mayBeOfMode({ parts: { status, words } }: Refusal): boolean {
+  return MODE_STATUSES.has(status) && !OTHER_CAUSES.test(words.code ?? '');
 }
 
-function rejected({ details, cause }: HostError, reason: string): HostError {
-  return new HostError('model_rejected_request', { ...details, reason }, cause);
+/**
+ * Every way was refused: the first refusal is thrown, and beside what was said of it what was said last, when the
+ * decision was asked for as text. An endpoint that answered this model before has one way alone, and takes its tools.
+ */
+function refused(refusals: readonly Refusal[], request: ModelRequest): unknown {
+  const [first, ...others] = refusals;
+  const error = hostErrorOf(first);
+  const last = others.at(-1)?.parts.words.text ?? '';
+  if (!(error instanceof HostError) || others.length === 0) return error;
+  const { reason } = error.details ?? {};
+  const also = last === '' || last === first?.parts.words.text ? '' : ` Without its tool: ${last}`;
+  const tools =
+    request.tools.length === 0
+      ? ''
+      : ` The agent ${request.agentId} has tools, which this endpoint or model may not take.`;
+  return new HostError('model_rejected_request', {
+    ...error.details,
+    reason: `${String(reason)}${also}${tools}`,
+  });
 }
 
 /** Whether the endpoint answers, by its list of models: no tokens are spent. `models` are looked for in it. */
@@ -144,15 +130,13 @@ export async function checkOpenAi(
   signal: AbortSignal,
 ): Promise<EndpointState> {
   try {
-    const listed = listedModels(await clientOf(config).get('/models', { signal }));
+    const listed = listedModels(await endpointOf(config).get('/models', signal));
     return {
       kind: 'answers',
       count: listed.length,
       missing: models.filter((model) => !listed.includes(model)),
     };
   } catch (error) {
-    const status =
-      error instanceof OpenAI.APIError ? (error.status as number | undefined) : undefined;
-    return status === undefined ? { kind: 'silent' } : { kind: 'refuses', status };
+    return stateAfter(error);
   }
 }

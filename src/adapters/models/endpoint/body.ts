@@ -1,0 +1,82 @@
+// Bodies of answers, within bounds: an endpoint cannot fill this process's memory, not even with one endless line. What
+// refuses a request has little time and room to say why.
+import type { Response } from 'undici';
+import { HostError } from '../../../rules/errors.ts';
+import {
+  MODEL_DRAIN_LIMIT_MS,
+  MODEL_REFUSAL_BYTES,
+  MODEL_REFUSAL_LIMIT_MS,
+  MODEL_RESPONSE_BYTES,
+} from '../limits.ts';
+
+type Body = NonNullable<Response['body']>;
+type BodyReader = ReadableStreamDefaultReader<Uint8Array>;
+
+function readerOf(body: Body): BodyReader {
+  return body.getReader() as BodyReader;
+}
+
+/**
+ * The text of a body as it arrives, until it ends or `isEnough` says so of a piece that was used. `onBytes` is called after
+ * each piece but the last. Throws HostError model_output_too_large above MODEL_RESPONSE_BYTES, and what the connection fails with.
+ */
+export async function readText(
+  body: Body,
+  use: (text: string) => 'more' | 'enough',
+  onBytes: () => void,
+): Promise<void> {
+  const reader = readerOf(body);
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      use(decoder.decode());
+      return;
+    }
+    bytes += value.byteLength;
+    if (bytes > MODEL_RESPONSE_BYTES) {
+      void reader.cancel().catch(() => {});
+      throw new HostError('model_output_too_large');
+    }
+    if (use(decoder.decode(value, { stream: true })) === 'enough') {
+      void drain(reader);
+      return;
+    }
+    onBytes();
+  }
+}
+
+/** A connection whose answer ends serves the next request; one that stays open is given up. */
+async function drain(reader: BodyReader): Promise<void> {
+  const limit = setTimeout(() => void reader.cancel().catch(() => {}), MODEL_DRAIN_LIMIT_MS);
+  limit.unref();
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // Nothing more was expected of it.
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+/** What arrives of a body within the limits of a refusal; the rest is not waited for. */
+export async function beginningOf(body: Body | null): Promise<string> {
+  if (!body) return '';
+  const reader = readerOf(body);
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  const limit = setTimeout(() => void reader.cancel().catch(() => {}), MODEL_REFUSAL_LIMIT_MS);
+  try {
+    while (bytes < MODEL_REFUSAL_BYTES) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      bytes += value.byteLength;
+      pieces.push(value);
+    }
+  } finally {
+    clearTimeout(limit);
+    await reader.cancel().catch(() => {});
+  }
+  return Buffer.concat(pieces).toString();
+}
