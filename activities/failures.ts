@@ -78,7 +78,10 @@ async function guardedOnce<Result>(
     return await body();
   } catch (error) {
     if (context.cancellationSignal.aborted) await context.cancelled;
-    return { failure: error instanceof ApplicationFailure ? error : failureOf(ports, error) };
+    const isKnown = error instanceof ApplicationFailure;
+    const code = isKnown ? error.type : codeOf(error);
+    note(ports, error, code ?? 'internal_error');
+    return { failure: isKnown ? error : failureOf(ports, error) };
   }
 }
 
@@ -124,8 +127,8 @@ function isAwaited(code: ErrorCode): boolean {
   return code === 'agent_unavailable' && isAgentTaskQueue(Context.current().info.taskQueue);
 }
 
-function failureOf(ports: GuardPorts, error: unknown): ApplicationFailure {
-  const code = codeOf(error);
+/** The one line in the log of a failure: the SDK's own is left out (src/adapters/temporal/worker.ts). */
+function note(ports: GuardPorts, error: unknown, code: string): void {
   const { activityType, workflowExecution, attempt } = Context.current().info;
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const { message: cause } = ((error as Partial<Error> | null)?.cause ?? {}) as Partial<Error>;
@@ -133,10 +136,14 @@ function failureOf(ports: GuardPorts, error: unknown): ApplicationFailure {
     activity: activityType,
     runId: workflowExecution?.workflowId,
     try: attempt,
-    code: code ?? 'internal_error',
+    code,
     error: ports.redactor.text(text),
     ...(cause === undefined ? {} : { cause: ports.redactor.text(cause) }),
   });
+}
+
+function failureOf(ports: GuardPorts, error: unknown): ApplicationFailure {
+  const code = codeOf(error);
   if (!code) return failure('internal_error');
   const { message, details } = error as { message?: string; details?: Record<string, unknown> };
   const { retryAfterMs, retryable } = details ?? {};

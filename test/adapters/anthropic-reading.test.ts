@@ -3,8 +3,6 @@ import { expect, test } from 'vitest';
 import { AnthropicReading } from '../../src/adapters/models/anthropic-reading.ts';
 import { codeOf } from '../../src/rules/errors.ts';
 
-type Event = Parameters<AnthropicReading['take']>[0];
-
 const END = [
   { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
   { type: 'message_stop' },

@@ -108,6 +108,26 @@ describe('what comes back', () => {
     expect([failure, seen]).toMatchObject([{ code: 'model_rejected_request' }, []]);
   });
 
+  test('an answer is whole at message_stop, though its connection stays open', async () => {
+    const config = await endpoint((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(begin() + decision() + end('tool_use'));
+    });
+    expect((await infer(config)).response.final).toBe('{"decision":1}');
+  });
+
+  test('events without names say by their type what they are', async () => {
+    const text = (begin() + decision() + end('tool_use')).replaceAll(/^event: .*\n/gm, '');
+    const error = errorEvent('overloaded_error', 'Too many.').replace(/^event: .*\n/, '');
+    const config = await endpoint(streaming(text), streaming(begin(), error));
+    expect((await infer(config)).response.final).toBe('{"decision":1}');
+    const message = 'The model provider failed with HTTP 529 (type overloaded_error): "Too many."';
+    expect(await failureOf(config)).toMatchObject({
+      code: 'model_unavailable',
+      details: { reason: message },
+    });
+  });
+
   test('a refusal without words is not waited for', async () => {
     const config = await endpoint((response) => {
       response.writeHead(500, { 'content-type': 'text/html' }).flushHeaders();

@@ -81,6 +81,8 @@ const pays = (amountCents: number, reason = 'So it is.'): ToolCall => ({
   toolId: REFUND_ORDER,
   arguments: { orderId: 'A-1007', amountCents, reason },
 });
+/** What is said of a key that an endpoint refuses and repeats. */
+const REJECTED = /HTTP 401 .*Incorrect API key provided: \[REDACTED/;
 /** What no answer may have paid. */
 const NEVER_PAID = 2;
 /** What is paid, once each, after too much at once. */
@@ -307,9 +309,14 @@ function refuses(scene: Scene, by: JourneyEndpoint): void {
     expect(scene.timesAsked('refusal')).toBe(1);
   });
 
-  it("a key that is not accepted: not tried again, and the endpoint's message, which repeats it, is nowhere", async () => {
+  it("a key that is not accepted: not tried again; the endpoint's words are in the error and in one line of the log, without the key", async () => {
     const told = await scene.told('rejected');
     expect(told.snapshot.error?.code).toBe('model_rejected_request');
+    expect(told.snapshot.error?.message).toMatch(REJECTED);
+    // The SDK's own line of it is for debugging.
+    const said = scene.journey.host.logs.filter((line) => REJECTED.test(line));
+    const lines = said.filter((line) => !line.includes('"level":"debug"'));
+    expect(lines).toHaveLength(1);
     expect(scene.timesAsked('rejected')).toBe(1);
     expect(JSON.stringify(told)).not.toContain(CANARY);
   });

@@ -33,6 +33,11 @@ export class DecisionModes {
     return taken && isSure ? [taken.mode] : DECISION_MODES;
   }
 
+  /** Whether the endpoint has answered for this model, in whatever way. */
+  hasAnswered(model: string): boolean {
+    return this.#taken.has(model);
+  }
+
   /** The endpoint began to answer: once per call. */
   took(model: string, mode: DecisionMode): void {
     const before = this.#taken.get(model);

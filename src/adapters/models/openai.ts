@@ -4,7 +4,7 @@ import { HostError } from '../../rules/errors.ts';
 import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { DECISION_MODES, DecisionModes, type DecisionMode } from './decision-modes.ts';
 import { Endpoint, type EndpointLimits } from './endpoint/endpoint.ts';
-import { hostErrorOf, Refusal } from './endpoint/refusal.ts';
+import { hostErrorOf, quoted, Refusal } from './endpoint/refusal.ts';
 import { listedModels, stateAfter } from './model-list.ts';
 import { Reading } from './openai-reading.ts';
 import { bodyOf } from './openai-request.ts';
@@ -28,13 +28,12 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
   return {
     infer: async (request, options) => {
       const refusals: Refusal[] = [];
-      const offered = modes.of(request.model);
-      for (const mode of offered) {
+      for (const mode of modes.of(request.model)) {
         const asked = await new Call({ endpoint, modes, mode }).ask(request, options);
         if ('response' in asked) return asked.response;
         refusals.push(asked.refusal);
       }
-      throw refused(refusals, request);
+      throw refused(refusals, modes.hasAnswered(request.model) ? undefined : request);
     },
   };
 }
@@ -103,20 +102,23 @@ function mayBeOfMode({ parts: { status, words } }: Refusal): boolean {
 }
 
 /**
- * Every way was refused: the first refusal is thrown, and beside what was said of it what was said last, when the
- * decision was asked for as text. An endpoint that answered this model before has one way alone, and takes its tools.
+ * Every way was refused: the first refusal is thrown, with what was said of the last way where that is something else.
+ * `request` is absent where the endpoint has answered this model before: then it is not for tools.
  */
-function refused(refusals: readonly Refusal[], request: ModelRequest): unknown {
+function refused(refusals: readonly Refusal[], request: ModelRequest | undefined): unknown {
   const [first, ...others] = refusals;
   const error = hostErrorOf(first);
   const last = others.at(-1)?.parts.words.text ?? '';
   if (!(error instanceof HostError) || others.length === 0) return error;
   const { reason } = error.details ?? {};
-  const also = last === '' || last === first?.parts.words.text ? '' : ` Without its tool: ${last}`;
-  const tools =
-    request.tools.length === 0
+  const also =
+    last === '' || last === first?.parts.words.text
       ? ''
-      : ` The agent ${request.agentId} has tools, which this endpoint or model may not take.`;
+      : ` Asked in another way, it says: ${quoted(last)}`;
+  const tools =
+    request && request.tools.length > 0
+      ? ` The agent ${request.agentId} has tools, which this endpoint or model may not take.`
+      : '';
   return new HostError('model_rejected_request', {
     ...error.details,
     reason: `${String(reason)}${also}${tools}`,

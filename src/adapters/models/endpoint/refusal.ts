@@ -61,7 +61,7 @@ function faultOf({ status, words, headers }: RefusalParts): HostError {
   return new HostError('model_rejected_request', { ...details, reason });
 }
 
-/** The sentence with the endpoint's words behind it. */
+/** The sentence with the names and the words that the endpoint has for it. */
 function said(what: string, { text, code, type, param, requestId }: Words): string {
   const names = [
     ...(code === undefined ? [] : [`code ${code}`]),
@@ -70,7 +70,12 @@ function said(what: string, { text, code, type, param, requestId }: Words): stri
     ...(requestId === undefined ? [] : [`request ${requestId}`]),
   ];
   const about = names.length === 0 ? '' : ` (${names.join(', ')})`;
-  return text === '' ? `${what}${about}.` : `${what}${about}: ${text}`;
+  return text === '' ? `${what}${about}.` : `${what}${about}: ${quoted(text)}`;
+}
+
+/** Words that are not ours. */
+export function quoted(text: string): string {
+  return `"${text}"`;
 }
 
 /** In ms by `retry-after-ms`, else by Retry-After in seconds or as a date; 0 when absent, at most MAX_RETRY_AFTER_MS. */
