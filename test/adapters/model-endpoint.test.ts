@@ -117,7 +117,7 @@ describe('events, however they are cut', () => {
   });
 });
 
-describe('an answer is whole', () => {
+describe('[I122] an answer is whole', () => {
   test.each([
     ['at [DONE]', ['data: 1\n\n', 'data: [DONE]\n\n', 'data: 2\n\n'], [1]],
     ['where its reader says so', ['data: 1\n\n', 'data: "last"\n\n', 'data: 2\n\n'], [1, 'last']],
@@ -196,7 +196,7 @@ describe('how long it is waited for', () => {
   });
 });
 
-describe('what an endpoint says when it refuses', () => {
+describe('[I123] what an endpoint says when it refuses', () => {
   const error = { message: 'Unknown parameter.', code: 'unknown_parameter', param: 'tools[0]' };
 
   test('reaches the error, with its names and the id of the request', async () => {

@@ -1,4 +1,4 @@
-// Mutants of what endpoints of models send (architecture §11, I121): rows of mutants.ts.
+// Mutants of what endpoints of models send (architecture §11, I121 to I123): rows of mutants.ts.
 import type { Row } from './mutants.ts';
 
 const CALLS = 'src/adapters/models/call-assembly.ts';
@@ -6,6 +6,9 @@ const CALL = 'src/adapters/models/call-in-pieces.ts';
 const PIECES = 'src/adapters/models/call-piece.ts';
 const TEXTS = 'src/adapters/models/argument-text.ts';
 const ANTHROPIC = 'src/adapters/models/anthropic-reading.ts';
+const READING = 'src/adapters/models/openai-reading.ts';
+const OF_ENDPOINT = 'test/adapters/model-endpoint.test.ts';
+const OF_ENDS = 'test/adapters/models-openai-ends.test.ts';
 const OF_CALLS = 'test/adapters/call-assembly.test.ts';
 const OF_OPENAI = 'test/adapters/models-openai-calls.test.ts';
 const OF_ANTHROPIC = 'test/adapters/models-anthropic.test.ts';
@@ -14,7 +17,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   // A cut answer is performed.
   [
     121,
-    ['src/adapters/models/openai-reading.ts', " && finish !== ''", ''],
+    [READING, " && finish !== ''", ''],
     ['test/adapters/models-openai.test.ts', 'an empty finish is none'],
   ],
   // A known id begins a call.
@@ -218,5 +221,41 @@ export const OF_ENDPOINTS: readonly Row[] = [
     121,
     [ANTHROPIC, 'take({ place, id, name,', 'take({ place, name,'],
     [OF_ANTHROPIC, 'A31: said again'],
+  ],
+  // An answer waits for its socket, or ends before it is whole.
+  [
+    122,
+    [
+      'src/adapters/models/endpoint/endpoint.ts',
+      "this.progress === 'whole') return 'enough'",
+      "this.progress === 'whole') continue",
+    ],
+    [OF_ENDPOINT, 'at [DONE]'],
+  ],
+  [
+    122,
+    [READING, "|| this.#wentOn ? 'more'", "? 'more'"],
+    [OF_ENDS, 'not by a finish that is said with each piece'],
+  ],
+  [
+    122,
+    ['src/adapters/models/finish-reasons.ts', "  error: 'broken-off'", "  error: 'whole'"],
+    [OF_ENDS, 'a whole call, and the finish'],
+  ],
+  [
+    122,
+    [ANTHROPIC, "this.#stopped ? 'whole' : 'more'", "'more'"],
+    [OF_ANTHROPIC, 'an answer is whole at message_stop'],
+  ],
+  // The words stay behind, or bring the key with them.
+  [
+    123,
+    ['src/adapters/models/endpoint/refusal.ts', ': ${quoted(text)}', '.'],
+    [OF_ENDPOINT, 'reaches the error, with its names'],
+  ],
+  [
+    123,
+    ['src/adapters/models/endpoint/endpoint.ts', 'withoutParts(text, apiKey)', 'text'],
+    [OF_ENDPOINT, 'no part of a key that it repeats'],
   ],
 ];
