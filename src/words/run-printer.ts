@@ -5,8 +5,9 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts'
 import { TERMINAL_STATUSES, type RunStatus } from '../rules/status.ts';
 import { printable, printableLines } from './printable.js';
 
-/** A line stays readable in a terminal. */
+/** A line stays readable in a terminal. Why a run ended is shown whole: somebody has to mend it. */
 const SHOWN_CHARS = 140;
+const SHOWN_CHARS_OF_END = 4_096;
 const TYPE_COLUMN = 28;
 
 export interface PrintedEvent {
@@ -42,7 +43,7 @@ export function createRunPrinter(write: (text: string) => void): RunPrinter {
       return;
     }
     endLine();
-    const shown = `${event.erased ? '(erased) ' : ''}${essence(payload)}`;
+    const shown = `${event.erased ? '(erased) ' : ''}${essence(event.type, payload)}`;
     write(`${`${lineStart(event)}${shown}`.trimEnd()}\n`);
   }
   return { print: (events) => events.forEach(printEvent), endLine };
@@ -62,7 +63,7 @@ function lineStart({ sequence, type, nodeId }: PrintedEvent): string {
   return `  ${String(sequence).padStart(4)}  ${printable(type).padEnd(TYPE_COLUMN)}${node}`;
 }
 
-/** What a reader wants of a payload: the fields that say what happened, cut to a line. */
+/** What a reader wants of a payload: the fields that say what happened. */
 const TELLING = [
   'toolId',
   'toolName',
@@ -78,7 +79,7 @@ const TELLING = [
   'now',
 ];
 
-function essence(payload: JsonObject): string {
+function essence(type: string, payload: JsonObject): string {
   const shown = TELLING.flatMap((name) => {
     const value = payload[name];
     const isTold = name === 'toolName' && value === payload.toolId;
@@ -87,5 +88,6 @@ function essence(payload: JsonObject): string {
       : [`${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`];
   });
   const text = printable(shown.join(' ').replaceAll(/\s+/g, ' '));
-  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
+  const most = eventRow(type).part === 'run-ends' ? SHOWN_CHARS_OF_END : SHOWN_CHARS;
+  return text.length > most ? `${text.slice(0, most)}…` : text;
 }

@@ -204,7 +204,7 @@ describe('[I123] what an endpoint says when it refuses', () => {
     expect(refused).toMatchObject({
       code: 'model_rejected_request',
       message:
-        'The model provider rejected the request with HTTP 400 (code unknown_parameter, parameter tools[0], request req-1): "Unknown parameter."',
+        'The model provider rejected the request with HTTP 400: "Unknown parameter." (code unknown_parameter, parameter tools[0], request req-1)',
       details: { status: 400, providerCode: 'unknown_parameter' },
     });
   });
@@ -232,7 +232,7 @@ describe('[I123] what an endpoint says when it refuses', () => {
     ['as an event after others', says(['data: 1\n\n', `data: ${JSON.stringify({ error })}\n\n`])],
   ])('reaches the error %s of a success', async (_name, listener) => {
     const { message } = await failure(listener);
-    expect(message).toContain('code unknown_parameter, ');
+    expect(message).toContain('(code unknown_parameter, ');
     expect(message).toContain(': "Unknown parameter."');
   });
 

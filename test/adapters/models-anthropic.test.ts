@@ -121,7 +121,7 @@ describe('what comes back', () => {
     const error = errorEvent('overloaded_error', 'Too many.').replace(/^event: .*\n/, '');
     const config = await endpoint(streaming(text), streaming(begin(), error));
     expect((await infer(config)).response.final).toBe('{"decision":1}');
-    const message = 'The model provider failed with HTTP 529 (type overloaded_error): "Too many."';
+    const message = 'The model provider failed with HTTP 529: "Too many." (type overloaded_error)';
     expect(await failureOf(config)).toMatchObject({
       code: 'model_unavailable',
       details: { reason: message },

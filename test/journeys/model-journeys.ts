@@ -82,7 +82,7 @@ const pays = (amountCents: number, reason = 'So it is.'): ToolCall => ({
   arguments: { orderId: 'A-1007', amountCents, reason },
 });
 /** What is said of a key that an endpoint refuses and repeats. */
-const REJECTED = /HTTP 401 .*Incorrect API key provided: \[REDACTED/;
+const REJECTED = /HTTP 401: .*Incorrect API key provided: \[REDACTED/;
 /** What no answer may have paid. */
 const NEVER_PAID = 2;
 /** What is paid, once each, after too much at once. */

@@ -250,7 +250,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   // The words stay behind, or bring the key with them.
   [
     123,
-    ['src/adapters/models/endpoint/refusal.ts', ': ${quoted(text)}', '.'],
+    ['src/adapters/models/endpoint/refusal.ts', ': ${quoted(text)}', ''],
     [OF_ENDPOINT, 'reaches the error, with its names'],
   ],
   [

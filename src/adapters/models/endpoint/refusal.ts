@@ -70,7 +70,7 @@ function said(what: string, { text, code, type, param, requestId }: Words): stri
     ...(requestId === undefined ? [] : [`request ${requestId}`]),
   ];
   const about = names.length === 0 ? '' : ` (${names.join(', ')})`;
-  return text === '' ? `${what}${about}.` : `${what}${about}: ${quoted(text)}`;
+  return text === '' ? `${what}${about}.` : `${what}: ${quoted(text)}${about}`;
 }
 
 /** Words that are not ours. */
