@@ -254,19 +254,22 @@ export function maskedIn(sent: JsonValue, redacted: JsonValue): string | undefin
 }
 
 /**
- * A text in which no MIN_SECRET_LENGTH characters in a row of the secret stand: who repeats a secret may cut it. A shorter
- * secret hides nothing. The text is a short one: each of its characters is looked for.
+ * A text in which no MIN_SECRET_LENGTH characters in a row of the secret stand, in whatever case: who repeats a secret may
+ * cut it. A shorter secret hides nothing. The text is a short one: each of its characters is looked for.
  */
 export function withoutParts(text: string, secret: string): string {
+  const sought = secret.toLowerCase();
+  const isPart = (from: number, to: number): boolean =>
+    sought.includes(text.slice(from, to).toLowerCase());
   let kept = '';
   let at = 0;
   while (at < text.length) {
     let end = at + MIN_SECRET_LENGTH;
-    if (end > text.length || !secret.includes(text.slice(at, end))) {
+    if (end > text.length || !isPart(at, end)) {
       kept += text.charAt(at++);
       continue;
     }
-    while (end < text.length && secret.includes(text.slice(at, end + 1))) end++;
+    while (end < text.length && isPart(at, end + 1)) end++;
     kept += mask();
     at = end;
   }

@@ -3,7 +3,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Endpoint, type Progress } from '../../src/adapters/models/endpoint/endpoint.ts';
+import type { Progress } from '../../src/adapters/models/endpoint/answer.ts';
+import { Endpoint } from '../../src/adapters/models/endpoint/endpoint.ts';
 import { hostErrorOf } from '../../src/adapters/models/endpoint/refusal.ts';
 import { paced } from '../support/machine.ts';
 import { takes } from '../support/waiting.ts';
@@ -76,7 +77,8 @@ async function failure(listener: RequestListener, limits: Limits = {}) {
   return { code, message, details };
 }
 
-const whole = (data: unknown): Progress => (data === 'last' ? 'whole' : 'more');
+const whole = (data: unknown): Progress =>
+  data === 'last' || data === undefined ? 'whole' : 'more';
 
 describe('events, however they are cut', () => {
   const text = 'data: {"a":"ä🙂"}\n\n: busy\n\nevent: x\ndata:{"b":\ndata:2}\n\n';
@@ -96,6 +98,36 @@ describe('events, however they are cut', () => {
   test('an answer that is no stream is one event, whatever it is', async () => {
     const endpoint = await serve(refuses(200, { choices: [] }));
     expect(await taken(endpoint)).toEqual([{ choices: [] }]);
+  });
+
+  const typed =
+    (type: string, text: string): RequestListener =>
+    (_request, response) =>
+      void response.writeHead(200, { 'content-type': type }).end(text);
+
+  test.each([
+    ['application/json', 'data: 1\n\n'],
+    ['text/event-stream, application/json', 'data: 1\n\n'],
+    ['text/plain', '1'],
+    ['text/event-stream', '1'],
+  ])('a body labelled %s is read as what it is: %j', async (type, text) => {
+    expect(await taken(await serve(typed(type, text)))).toEqual([1]);
+  });
+
+  test('an error in place of a stream is one, however it is labelled', async () => {
+    const error = JSON.stringify({ error: { message: 'no such model', code: 'model_not_found' } });
+    for (const type of ['text/event-stream', 'text/plain']) {
+      const { code, message } = await failure(typed(type, error));
+      expect([code, message]).toEqual([
+        'model_rejected_request',
+        expect.stringContaining('no such model'),
+      ]);
+    }
+  });
+
+  test('a ping that is no JSON is a sign of life', async () => {
+    const pings = 'event: ping\ndata: keepalive\n\nevent: ping\ndata: {}\n\ndata: 1\n\n';
+    expect(await taken(await serve(says([pings])))).toEqual([{}, 1]);
   });
 
   test('an event that is no JSON', async () => {
@@ -119,7 +151,7 @@ describe('events, however they are cut', () => {
 
 describe('[I122] an answer is whole', () => {
   test.each([
-    ['at [DONE]', ['data: 1\n\n', 'data: [DONE]\n\n', 'data: 2\n\n'], [1]],
+    ['at [DONE]', ['data: 1\n\n', 'data: [DONE]\n\n', 'data: 2\n\n'], [1, undefined]],
     ['where its reader says so', ['data: 1\n\n', 'data: "last"\n\n', 'data: 2\n\n'], [1, 'last']],
   ])('%s, though its socket stays open, which is given up', async (_name, pieces, events) => {
     const endpoint = await serve(says(pieces, 'open'));
@@ -130,7 +162,7 @@ describe('[I122] an answer is whole', () => {
   test('and its connection serves the next request', async () => {
     const endpoint = await serve(says(['data: 1\n\n', 'data: [DONE]\n\n']));
     for (let time = 0; time < 3; time++) {
-      expect(await taken(endpoint)).toEqual([1]);
+      expect(await taken(endpoint, whole)).toEqual([1, undefined]);
       await takes(20);
     }
     expect(sockets).toHaveLength(1);
@@ -141,14 +173,47 @@ describe('[I122] an answer is whole', () => {
     expect(await taken(endpoint, () => 'ending')).toEqual([1]);
   });
 
-  test('not where its connection is lost after that: what follows may have been an error', async () => {
-    const endpoint = await serve((_request, response) => {
+  const breaking =
+    (text: string): RequestListener =>
+    (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write('data: 1\n\n', () => response.destroy());
+      response.write(text, () => response.destroy());
+    };
+
+  test.each([
+    ['its connection is lost', breaking('data: 1\n\n')],
+    ['what follows is cut', says(['data: 1\n\ndata: {"usa'])],
+    [
+      'pings follow without end',
+      (...[, response]: Parameters<RequestListener>) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('data: 1\n\n');
+        const pings = setInterval(() => response.write(': ping\n\n'), 20);
+        response.on('close', () => clearInterval(pings));
+      },
+    ],
+  ])('where it had its reason to end, and %s', async (_name, listener) => {
+    const endpoint = await serve(listener, { endTimeoutMs: 200 });
+    expect(await taken(endpoint, () => 'ending')).toEqual([1]);
+  });
+
+  test('not where an error follows its reason to end', async () => {
+    const endpoint = await serve(says(['data: 1\n\ndata: {"error":{"message":"no"}}\n\n']));
+    await expect(taken(endpoint, () => 'ending')).rejects.toThrow('no');
+  });
+
+  test.each([
+    ['a reader that throws', 'data: 1\n\n'],
+    ['an error', 'data: {"error":{"message":"no"}}\n\n'],
+    ['an event that is no JSON', 'data: {\n\n'],
+  ])('%s leaves no connection behind, though its stream stays open', async (name, text) => {
+    const endpoint = await serve(says([text], 'open'));
+    const asked = taken(endpoint, () => {
+      if (name.includes('reader')) throw new Error('stopped');
+      return 'more';
     });
-    await expect(taken(endpoint, () => 'ending')).rejects.toMatchObject({
-      code: 'model_unavailable',
-    });
+    await expect(asked).rejects.toThrow();
+    await expect.poll(() => sockets[0]?.destroyed).toBe(true);
   });
 });
 
@@ -250,14 +315,69 @@ describe('[I123] what an endpoint says when it refuses', () => {
     ['at the border of what is repeated', `${'x'.repeat(590)} ${KEY}`],
     ['behind what is repeated', `${'x'.repeat(700)} ${KEY}`],
     ['another one', 'No: sk-proj-1234567890abcdef'],
+    ['in capitals', `No: ${KEY.toUpperCase()}`],
+    ['in base64', `No: ${Buffer.from(KEY).toString('base64')}`],
   ])('no part of a key that it repeats %s', async (_name, message) => {
     const names = { code: KEY, type: KEY, param: KEY };
     const listener = refuses(401, { error: { message, ...names } }, { 'x-request-id': KEY });
     const refused = JSON.stringify(await failure(listener, { apiKey: KEY }));
-    for (let at = 0; at + 8 <= KEY.length; at++)
-      expect(refused).not.toContain(KEY.slice(at, at + 8));
+    for (const form of [KEY, Buffer.from(KEY).toString('base64')])
+      for (let at = 0; at + 8 <= form.length; at++)
+        expect(refused.toLowerCase()).not.toContain(form.slice(at, at + 8).toLowerCase());
     expect(refused).not.toContain('1234567890');
     expect(refused).toContain('[REDACTED');
+  });
+
+  test('no secret of the address that it repeats', async () => {
+    const listener: RequestListener = (request, response) =>
+      refuses(404, { error: `No ${request.url}` })(request, response);
+    const endpoint = await serve(
+      listener,
+      { apiKey: 'a key & signs' },
+      '/v1?token=tok-87654321&v=2026-10-21',
+    );
+    const error = await taken(endpoint).then(() => undefined, hostErrorOf);
+    expect((error as Error).message).toContain('"No /v1/chat?token=[REDACTED]&v=2026-10-21"');
+  });
+
+  test.each([
+    ['shorter than it was to be', { 'content-length': '100' }],
+    ['no gzip, though it says so', { 'content-encoding': 'gzip' }],
+  ])('keeps its status where its body is %s', async (_name, headers) => {
+    const { details } = await failure((_request, response) => {
+      response.writeHead(401, headers as Record<string, string>);
+      response.write('{"error":"no"}', () => response.destroy());
+    });
+    expect(details).toMatchObject({ status: 401 });
+  });
+
+  test('without end is not waited for longer than it may take to begin', async () => {
+    const { details } = await failure(
+      (_request, response) => void response.writeHead(401).write('no'),
+      { startTimeoutMs: 1_000 },
+    );
+    expect(details).toMatchObject({
+      status: 401,
+      reason: expect.stringContaining('"no"') as unknown,
+    });
+  });
+
+  test('within an answer has the times and names of its head', async () => {
+    const headers = {
+      'retry-after': '7',
+      'x-request-id': 'req-2',
+      'content-type': 'text/event-stream',
+    };
+    const { code, details } = await failure((_request, response) => {
+      response.writeHead(200, headers).end('data: {"error":{"code":429,"message":"Slow."}}\n\n');
+    });
+    expect([code, details]).toMatchObject([
+      'rate_limited',
+      {
+        retryAfterMs: 7_000,
+        reason: 'The model provider limits requests (HTTP 429): "Slow." (request req-2)',
+      },
+    ]);
   });
 
   test('no more of it than fits', async () => {
@@ -283,11 +403,41 @@ describe('[I123] what an endpoint says when it refuses', () => {
     [{ 'retry-after': 'Thu, 01 Jan 1970 00:00:00 GMT' }, 0],
     [{ 'retry-after': '999999' }, 60_000],
     [{ 'retry-after': 'soon' }, 0],
+    [{ 'retry-after': '5, 5' }, 5_000],
+    [{ 'retry-after': '2', 'retry-after-ms': 'soon' }, 2_000],
     [{}, 0],
   ])('%j: %i ms', async (headers, retryAfterMs) => {
     const { details } = await failure(refuses(429, {}, headers));
     expect(details).toMatchObject({ retryAfterMs });
   });
+});
+
+describe('a list', () => {
+  const list = async (listener: RequestListener) => {
+    const endpoint = await serve(listener);
+    return endpoint
+      .get('/models', never)
+      .catch((error: unknown) => (hostErrorOf(error) as Error).message);
+  };
+
+  test('is given', async () => {
+    expect(await list(refuses(200, { data: [] }))).toEqual({ data: [] });
+  });
+
+  test.each([
+    ['an error with 200', { error: { message: 'bad key', code: 401 } }, 'HTTP 401: "bad key"'],
+    ['a page to sign in', '<title>Sign in</title>', 'HTTP 200: "Sign in"'],
+  ])('is not %s', async (_name, body, message) => {
+    expect(await list(refuses(200, body))).toContain(message);
+  });
+});
+
+test('a connection that cannot be made is named by its cause', async () => {
+  const endpoint = await serve(says([]));
+  await new Promise((resolve) => server?.close(resolve));
+  await expect(taken(endpoint)).rejects.toThrow(
+    'The connection to the model provider could not be made (ECONNREFUSED).',
+  );
 });
 
 test.each([

@@ -116,6 +116,11 @@ describe('what comes back', () => {
     expect((await infer(config)).response.final).toBe('{"decision":1}');
   });
 
+  test('[DONE] before message_stop is none of this API', async () => {
+    const text = begin() + decision() + end('tool_use').replace(STOP, `data: [DONE]\n\n${STOP}`);
+    expect((await infer(await endpoint(streaming(text)))).response.final).toBe('{"decision":1}');
+  });
+
   test('events without names say by their type what they are', async () => {
     const text = (begin() + decision() + end('tool_use')).replaceAll(/^event: .*\n/gm, '');
     const error = errorEvent('overloaded_error', 'Too many.').replace(/^event: .*\n/, '');

@@ -12,6 +12,7 @@ import {
   failing,
   startOpenAiServer,
   streaming,
+  USAGE,
   type OpenAiServer,
   type ServerAnswer,
 } from '../support/openai-server.ts';
@@ -82,8 +83,14 @@ describe('an answer is whole', () => {
     expect(await asked.infer(REQUEST, options)).toMatchObject(called);
   });
 
-  test('not by a finish that is said with each piece: what follows is waited for', async () => {
-    const text = chunk({ content: 'Hm. ' }, 'stop') + chunk({ content: 'Hm. ' }, 'stop');
+  test.each([
+    ['with each piece', chunk({ content: '{"a":' }, 'stop')],
+    ['before anything is said', chunk({ role: 'assistant', content: '' }, 'stop')],
+    [
+      'and then more is said',
+      chunk({ content: 'Hm. ' }) + chunk({}, 'stop') + chunk({ content: 'Hm. ' }),
+    ],
+  ])('not by a finish that is said %s: what follows is waited for', async (_name, text) => {
     const limits = { endTimeoutMs: 1, stallTimeoutMs: 100 };
     expect(await failure([keeping(text)], limits)).toMatchObject({ code: 'model_unavailable' });
   });
@@ -112,6 +119,32 @@ describe('an answer is whole', () => {
       usage: { inputTokens: 3, outputTokens: 2 },
     });
   });
+});
+
+test.each([
+  ['an empty list of calls', chunk({ tool_calls: [], content: '' })],
+  ['an empty piece', chunk({})],
+  ['the usage', USAGE],
+])('%s after the finish holds nothing up', async (_name, text) => {
+  const asked = await model([keeping(whole + chunk({}, 'tool_calls') + text)], {
+    endTimeoutMs: 50,
+  });
+  expect(await asked.infer(REQUEST, options)).toMatchObject(called);
+});
+
+test('the text "null" is no finish: the one that follows says that it is cut', async () => {
+  const text = chunk({ content: '{"decision":1}' }, 'null') + chunk({}, 'length') + DONE;
+  expect(await response(streaming(text))).toMatchObject({ kind: 'truncated' });
+});
+
+test('what has no choices is no answer: the next refusal may be for the way of asking', async () => {
+  const asked = await model([
+    answering({ detail: 'later' }),
+    failing(400),
+    deciding([], { decision: 1 }),
+  ]);
+  expect(await failureOf(asked)).toMatchObject({ code: 'model_unavailable' });
+  expect(await failureOf(asked)).toEqual({});
 });
 
 describe('half an answer is none', () => {

@@ -163,6 +163,21 @@ describe('a refusal in the words of its family', () => {
       { title: 'Bad Request', detail: 'no model', status: 400 },
       { text: 'no model' },
     ],
+    [
+      'a name beside a sentence',
+      { status: 400, error: 'Bad Request', message: 'tools is not supported by model m' },
+      { text: 'tools is not supported by model m' },
+    ],
+    [
+      'OAuth',
+      { error: 'invalid_token', error_description: 'The token expired.' },
+      { text: 'The token expired.', code: 'invalid_token' },
+    ],
+    [
+      'a yes beside a sentence',
+      { error: true, message: 'invalid model', code: 400 },
+      { text: 'invalid model' },
+    ],
     ['a list of sentences', { errors: ['one', 'two'] }, { text: 'one; two' }],
     ['a page', '<html><head><title>502 Bad\nGateway</title>', { text: '502 Bad Gateway' }],
     ['a page without a title', '<p>Sign <b>in</b></p><script>let x</script>', { text: 'Sign in' }],
@@ -222,6 +237,9 @@ describe('the status of an error that came without one', () => {
     [{ code: 'context_length_exceeded' }, 400],
     [{ type: 'error', error: { type: 'invalid_request_error' } }, 400],
     ['overloaded', 503],
+    [{ error: 'overloaded' }, 529],
+    [{ error: 'Unauthorized', status: 401 }, 401],
+    [{ error: true, code: 400 }, 400],
     [null, 503],
   ])('%j is %i', (error, status) => {
     expect(statusOfError(error)).toBe(status);

@@ -226,17 +226,13 @@ export const OF_ENDPOINTS: readonly Row[] = [
   [
     122,
     [
-      'src/adapters/models/endpoint/endpoint.ts',
+      'src/adapters/models/endpoint/answer.ts',
       "this.progress === 'whole') return 'enough'",
       "this.progress === 'whole') continue",
     ],
     [OF_ENDPOINT, 'at [DONE]'],
   ],
-  [
-    122,
-    [READING, "|| this.#wentOn ? 'more'", "? 'more'"],
-    [OF_ENDS, 'not by a finish that is said with each piece'],
-  ],
+  [122, [READING, '!isSaid && this.#isBegun && (', '('], [OF_ENDS, 'not by a finish that is said']],
   [
     122,
     ['src/adapters/models/finish-reasons.ts', "  error: 'broken-off'", "  error: 'whole'"],
@@ -244,7 +240,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   ],
   [
     122,
-    [ANTHROPIC, "this.#stopped ? 'whole' : 'more'", "'more'"],
+    [ANTHROPIC, "    }\n    return this.#stopped ? 'whole' : 'more';", "    }\n    return 'more';"],
     [OF_ANTHROPIC, 'an answer is whole at message_stop'],
   ],
   // The words stay behind, or bring the key with them.
@@ -255,7 +251,11 @@ export const OF_ENDPOINTS: readonly Row[] = [
   ],
   [
     123,
-    ['src/adapters/models/endpoint/endpoint.ts', 'withoutParts(text, apiKey)', 'text'],
+    [
+      'src/adapters/models/endpoint/endpoint.ts',
+      'this.#secrets.reduce(withoutParts, text)',
+      'text',
+    ],
     [OF_ENDPOINT, 'no part of a key that it repeats'],
   ],
 ];

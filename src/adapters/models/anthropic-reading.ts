@@ -9,7 +9,7 @@ import { CallAssembly } from './call-assembly.ts';
 import { offeredNames, readAnswer } from './decision-tool.ts';
 import { countOf, OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
-import type { Progress } from './endpoint/endpoint.ts';
+import type { Progress } from './endpoint/answer.ts';
 import { lostConnection } from './endpoint/refusal.ts';
 
 type StartedBlock = Anthropic.RawContentBlockStartEvent['content_block'];
@@ -43,6 +43,8 @@ export class AnthropicReading {
 
   /** Throws HostError model_output_too_large, and model_unavailable for a stream that contradicts itself. */
   take(data: unknown): Progress {
+    // `[DONE]` is none of this API's: a gateway's.
+    if (data === undefined) return this.#stopped ? 'whole' : 'more';
     if (!hasItsMember(data)) throw lostConnection();
     const event = data as Anthropic.RawMessageStreamEvent;
     switch (event.type) {

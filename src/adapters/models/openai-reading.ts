@@ -6,7 +6,7 @@ import { CallAssembly } from './call-assembly.ts';
 import { holdsDecision, offeredNames, readAnswer } from './decision-tool.ts';
 import { OutputMeter } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
-import type { Progress } from './endpoint/endpoint.ts';
+import type { Progress } from './endpoint/answer.ts';
 import { lostConnection } from './endpoint/refusal.ts';
 import { meaningOf } from './finish-reasons.ts';
 
@@ -18,8 +18,9 @@ export class Reading {
   #reasoning = '';
   #refusal = '';
   #finishReason: string | undefined;
-  /** Something was said after a finish: the endpoint gives one with each piece, and none is the end. */
-  #wentOn = false;
+  /** Something was said, then a finish came by itself. One that comes with a piece may come with each, and is no end. */
+  #isEnding = false;
+  #isBegun = false;
   #usage: Partial<Record<'prompt_tokens' | 'completion_tokens', unknown>> | undefined;
   #model: string;
   readonly #meter = new OutputMeter();
@@ -43,19 +44,20 @@ export class Reading {
 
   /** Throws HostError model_output_too_large, and model_unavailable where the endpoint says that it broke off. */
   take(data: unknown): Progress {
+    if (data === undefined) return 'whole';
     const chunk = data as ChatCompletionChunk | null;
     if (typeof chunk?.model === 'string' && chunk.model !== '') this.#model = chunk.model;
     if (chunk?.usage) this.#usage = chunk.usage;
     const choice = chunk?.choices?.[0];
     if (choice) this.#takeChoice(choice);
-    return this.#finishReason === undefined || this.#wentOn ? 'more' : 'ending';
+    return this.#isEnding ? 'ending' : 'more';
   }
 
   #takeChoice(choice: ChatCompletionChunk.Choice & { message?: unknown }): void {
-    const isAfter = this.#finishReason !== undefined;
     // The first one counts: some endpoints say it again, with the usage or with an empty delta. An empty one is none.
     const finish: unknown = choice.finish_reason;
-    if (typeof finish === 'string' && finish !== '') this.#finishReason ??= finish;
+    const isFinish = typeof finish === 'string' && finish !== '' && finish !== 'null';
+    if (isFinish) this.#finishReason ??= finish;
     if (meaningOf(this.#finishReason) === 'broken-off') throw lostConnection(undefined, BROKEN_OFF);
     // `reasoning_content` and `reasoning` are extensions of compatible endpoints; `message` is an answer that is no stream.
     const delta = (choice.delta ?? choice.message ?? {}) as ChatCompletionChunk.Choice.Delta & {
@@ -68,8 +70,11 @@ export class Reading {
     if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
     for (const { index: place, id, function: called } of piecesIn(delta.tool_calls))
       this.#calls.take({ place, id, name: called?.name, args: called?.arguments });
-    const isSaid = [thought, textIn(delta.content), delta.tool_calls].some(Boolean);
-    if (isAfter && isSaid) this.#wentOn = true;
+    const isSaid =
+      [thought, delta.content, delta.refusal].some((it) => textIn(it) !== undefined) ||
+      piecesIn(delta.tool_calls).length > 0;
+    this.#isEnding = !isSaid && this.#isBegun && (isFinish || this.#isEnding);
+    this.#isBegun ||= isSaid;
   }
 
   /** Throws HostError model_unavailable for an answer that has no end. */

@@ -1,6 +1,7 @@
 // Any OpenAI-compatible endpoint: streamed chat completions with tools, the decision by a tool of its own, as JSON by a
 // schema, or as text.
 import { HostError } from '../../rules/errors.ts';
+import { isJsonObject } from '../../rules/json.ts';
 import type { EndpointState, Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { DECISION_MODES, DecisionModes, type DecisionMode } from './decision-modes.ts';
 import { Endpoint, type EndpointLimits } from './endpoint/endpoint.ts';
@@ -74,8 +75,11 @@ class Call {
     };
     try {
       await endpoint.ask(question, (chunk) => {
-        if (!began) modes.took(request.model, mode);
-        began = true;
+        // What has no choices is no answer.
+        if (!began && isJsonObject(chunk) && Array.isArray(chunk['choices'])) {
+          modes.took(request.model, mode);
+          began = true;
+        }
         return reading.take(chunk);
       });
       return { response: reading.response() };

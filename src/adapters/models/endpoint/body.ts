@@ -28,22 +28,19 @@ export async function readText(
   const reader = readerOf(body);
   const decoder = new TextDecoder();
   let bytes = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) {
-      use(decoder.decode());
-      return;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return void use(decoder.decode());
+      bytes += value.byteLength;
+      if (bytes > MODEL_RESPONSE_BYTES) throw new HostError('model_output_too_large');
+      if (use(decoder.decode(value, { stream: true })) === 'enough') return void drain(reader);
+      onBytes();
     }
-    bytes += value.byteLength;
-    if (bytes > MODEL_RESPONSE_BYTES) {
-      void reader.cancel().catch(() => {});
-      throw new HostError('model_output_too_large');
-    }
-    if (use(decoder.decode(value, { stream: true })) === 'enough') {
-      void drain(reader);
-      return;
-    }
-    onBytes();
+  } catch (error) {
+    // Whatever is not read on to its end holds its connection until it is cancelled.
+    void reader.cancel().catch(() => {});
+    throw error;
   }
 }
 
@@ -74,6 +71,8 @@ export async function beginningOf(body: Body | null): Promise<string> {
       bytes += value.byteLength;
       pieces.push(value);
     }
+  } catch {
+    // What arrived is said, however it ended.
   } finally {
     clearTimeout(limit);
     await reader.cancel().catch(() => {});

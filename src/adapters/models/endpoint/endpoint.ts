@@ -2,10 +2,9 @@
 // whole and what is a refusal is decided here, for every provider alike; what events mean is the provider's to read.
 // Retries belong to Temporal: none are made here. A cancelled request closes its socket, and where an endpoint points to
 // is not asked: key and conversation go to the endpoint that was named.
-import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import type { Agent, fetch as undiciFetch, RequestInit, Response } from 'undici';
+import type { Agent, fetch as undiciFetch, Headers, RequestInit, Response } from 'undici';
 import { HostError } from '../../../rules/errors.ts';
-import { isJsonObject, parsedJson } from '../../../rules/json.ts';
+import { parsedJson } from '../../../rules/json.ts';
 import { withoutCredentials, withoutParts } from '../../../rules/redaction.ts';
 import { boundText } from '../../../rules/tokens.ts';
 import {
@@ -15,9 +14,10 @@ import {
   MODEL_START_TIMEOUT_MS,
   MODEL_STALL_TIMEOUT_MS,
 } from '../limits.ts';
+import { Answer, errorIn, Failure, type Progress } from './answer.ts';
 import { beginningOf, readText } from './body.ts';
 import { lostConnection, Refusal } from './refusal.ts';
-import { statusOfError, wordsIn, wordsOf, type Words } from './refusal-words.ts';
+import { requestIdIn, statusOfError, wordsIn, wordsOf, type Words } from './refusal-words.ts';
 import { SilenceTimer } from './silence-timer.ts';
 
 export interface EndpointLimits {
@@ -45,73 +45,88 @@ export interface Question {
   readonly signal: AbortSignal;
 }
 
-/** What an answer is after an event: `ending`: what follows may be left out; `whole`: nothing follows. */
-export type Progress = 'more' | 'ending' | 'whole';
-
-/** What ends a stream of chat completions, in place of JSON. */
-const DONE = '[DONE]';
-
 export class Endpoint {
   readonly #config: EndpointConfig;
+  readonly #secrets: readonly string[];
 
   constructor(config: EndpointConfig) {
     this.#config = config;
+    this.#secrets = secretsOf(config);
   }
 
   /**
-   * Gives `take` the data of each event of the answer, in order; an answer that is no stream is one event. Returns when the
-   * answer is whole or its body ends: whether it has all that it needs is the caller's to say. Throws Refusal; HostError
-   * model_unavailable, model_output_too_large, and what `take` throws; the reason of `signal`.
+   * Gives `take` the data of each event of the answer, in order, and undefined for `[DONE]`; an answer that is no stream is
+   * one event. Returns when the answer is whole or its body ends: whether it has all that it needs is the caller's to say.
+   * Throws Refusal; HostError model_unavailable, model_output_too_large, and what `take` throws; the reason of `signal`.
    */
   async ask(question: Question, take: (data: unknown) => Progress): Promise<void> {
     const { signal } = question;
     const silence = new SilenceTimer();
-    const answer = new Answer(take, (error) => this.#refusal(error));
-    const { startTimeoutMs = MODEL_START_TIMEOUT_MS } = this.#config;
-    const { stallTimeoutMs = MODEL_STALL_TIMEOUT_MS, endTimeoutMs = MODEL_END_TIMEOUT_MS } =
-      this.#config;
+    const answer = new Answer(take);
     try {
-      silence.restart(startTimeoutMs);
+      silence.restart(this.#config.startTimeoutMs ?? MODEL_START_TIMEOUT_MS);
       const response = await this.#send(question, AbortSignal.any([signal, silence.signal]));
-      // Comments and pings are signs of life: gateways send them while a model thinks.
-      await answer.read(response, () =>
-        silence.restart(answer.progress === 'ending' ? endTimeoutMs : stallTimeoutMs),
-      );
+      if (!response.ok) {
+        // Its words have a limit of their own.
+        silence.stop();
+        throw await this.#refused(response);
+      }
+      await this.#read(answer, response, silence);
       // An aborted stream may end like a finished one.
       if (signal.aborted || silence.signal.aborted) throw lostConnection();
     } catch (error) {
       signal.throwIfAborted();
-      if (!silence.signal.aborted) throw thrown(error);
-      if (answer.progress !== 'ending') throw silent(silence.limitMs, answer.isBegun);
+      // It had its reason to end: nothing that counts was to follow.
+      if (answer.progress === 'ending' && isLost(error)) return;
+      if (silence.signal.aborted) throw silent(silence.limitMs, answer.isBegun);
+      throw thrown(error);
     } finally {
       silence.stop();
     }
   }
 
-  /** The body of a GET, as JSON; undefined where it is none. Throws as `ask`, in what time `signal` leaves. */
+  async #read(answer: Answer, response: Response, silence: SilenceTimer): Promise<void> {
+    const { stallTimeoutMs = MODEL_STALL_TIMEOUT_MS, endTimeoutMs = MODEL_END_TIMEOUT_MS } =
+      this.#config;
+    let isEnding = false;
+    await answer
+      .read(response, () => {
+        // Comments and pings are signs of life: gateways send them while a model thinks. Afterwards they say nothing.
+        if (answer.progress !== 'ending') silence.restart(stallTimeoutMs);
+        else if (!isEnding) silence.restart(endTimeoutMs);
+        isEnding = answer.progress === 'ending';
+      })
+      .catch((error: unknown) => {
+        throw error instanceof Failure ? this.#failed(error.said, response.headers) : error;
+      });
+  }
+
+  /** The body of a GET, as JSON. Throws as `ask`, in what time `signal` leaves. */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
     try {
       const response = await this.#fetch(path, { method: 'GET', signal });
-      let text = '';
-      const body = response.ok ? response.body : null;
       if (!response.ok) throw await this.#refused(response);
-      if (body) await readText(body, (piece) => ((text += piece), 'more'), noteNothing);
-      return parsedJson(text);
+      let text = '';
+      if (response.body)
+        await readText(response.body, (piece) => ((text += piece), 'more'), noteNothing);
+      const data = parsedJson(text);
+      const error = errorIn(data);
+      if (error !== undefined) throw this.#failed(error, response.headers);
+      // A page to sign in, where there should be a list.
+      if (data === undefined) throw this.#refusal(response, wordsIn(text, response.headers));
+      return data;
     } catch (error) {
       throw thrown(error);
     }
   }
 
-  async #send({ path, body, headers }: Question, signal: AbortSignal): Promise<Response> {
-    const init = {
+  #send({ path, body, headers }: Question, signal: AbortSignal): Promise<Response> {
+    return this.#fetch(path, {
       method: 'POST',
-      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream', ...headers },
+      headers: { 'Content-Type': 'application/json', Accept: ACCEPTED, ...headers },
       body: JSON.stringify(body),
       signal,
-    };
-    const response = await this.#fetch(path, init);
-    if (!response.ok) throw await this.#refused(response);
-    return response;
+    });
   }
 
   async #fetch(path: string, init: RequestInit): Promise<Response> {
@@ -126,98 +141,52 @@ export class Endpoint {
   }
 
   async #refused(response: Response): Promise<Refusal> {
-    const { status, headers } = response;
     const text = await beginningOf(response.body);
-    const words = this.#masked(pointsTo(response) ?? wordsIn(text, headers));
-    return new Refusal({ status, words, headers });
+    return this.#refusal(response, pointsTo(response) ?? wordsIn(text, response.headers));
   }
 
   /** A failure that came with the status of a success. */
-  #refusal(error: unknown): Refusal {
-    return new Refusal({ status: statusOfError(error), words: this.#masked(wordsOf(error)) });
+  #failed(error: unknown, headers: Headers): Refusal {
+    const words = { ...requestIdIn(headers), ...wordsOf(error) };
+    return this.#refusal({ status: statusOfError(error), headers }, words);
   }
 
-  #masked(words: Words): Words {
-    const { apiKey = '' } = this.#config;
-    const masked = (text: string): string => withoutCredentials(withoutParts(text, apiKey));
-    const entries = Object.entries(words).map(([name, said]: [string, string]) => [
+  #refusal({ status, headers }: Pick<Response, 'status' | 'headers'>, words: Words): Refusal {
+    const masked = Object.entries(words).map(([name, said]: [string, string]) => [
       name,
-      masked(said),
+      this.#masked(said),
     ]);
-    return { ...Object.fromEntries(entries), text: bounded(masked(words.text)) } as Words;
+    const text = boundText(this.#masked(words.text), MODEL_REFUSAL_WORDS_BYTES);
+    return new Refusal({
+      status,
+      headers,
+      words: { ...Object.fromEntries(masked), text } as Words,
+    });
+  }
+
+  #masked(text: string): string {
+    return withoutCredentials(this.#secrets.reduce(withoutParts, text));
   }
 }
 
-/** One answer, as far as it has come. */
-class Answer {
-  progress: Progress = 'more';
-  isBegun = false;
-
-  readonly #take: (data: unknown) => Progress;
-  readonly #refusal: (error: unknown) => Refusal;
-
-  constructor(take: (data: unknown) => Progress, refusal: (error: unknown) => Refusal) {
-    this.#take = take;
-    this.#refusal = refusal;
-  }
-
-  async read(response: Response, onBytes: () => void): Promise<void> {
-    if (!response.body) return;
-    const type = response.headers.get('content-type') ?? '';
-    if (/[/+]json\b/i.test(type)) return await this.#readWhole(response.body, onBytes);
-    const events: EventSourceMessage[] = [];
-    const parser = createParser({ onEvent: (event) => void events.push(event) });
-    const taken = (text: string): 'more' | 'enough' => {
-      parser.feed(text);
-      for (const event of events.splice(0)) {
-        this.#takeEvent(event);
-        if (this.progress === 'whole') return 'enough';
-      }
-      return 'more';
-    };
-    await readText(response.body, taken, onBytes);
-    // The last event may lack the line that ends it.
-    if (this.progress !== 'whole') taken('\n\n');
-    if (!this.isBegun && !/event-stream/i.test(type)) throw noStream(type);
-  }
-
-  async #readWhole(body: NonNullable<Response['body']>, onBytes: () => void): Promise<void> {
-    let text = '';
-    await readText(body, (piece) => ((text += piece), 'more'), onBytes);
-    this.#takeData(text);
-  }
-
-  #takeEvent({ event, data }: EventSourceMessage): void {
-    if (data.trim() === '') return;
-    if (data.trim() === DONE) this.progress = 'whole';
-    else this.#takeData(data, event);
-  }
-
-  #takeData(text: string, name?: string): void {
-    const data = parsedJson(text);
-    const error = errorIn(data ?? text, name);
-    if (error !== undefined) throw this.#refusal(error);
-    if (data === undefined) throw lostConnection(undefined, NO_JSON);
-    this.isBegun = true;
-    this.progress = this.#take(data);
-  }
+/** A secret as an endpoint may write it, and what of the address may be one. */
+function secretsOf({ apiKey, baseUrl }: EndpointConfig): string[] {
+  const query = [...new URL(baseUrl).searchParams].flatMap(([name, value]) =>
+    SECRET_NAME.test(name) ? [value] : [],
+  );
+  return [...(apiKey === undefined ? [] : [apiKey]), ...query].flatMap((secret) => [
+    secret,
+    encodeURIComponent(secret),
+    Buffer.from(secret).toString('base64'),
+  ]);
 }
 
-const NO_JSON = 'The model provider sent an event that is no JSON.';
-
-function bounded(text: string): string {
-  return boundText(text, MODEL_REFUSAL_WORDS_BYTES);
-}
+const SECRET_NAME = /key|token|secret|sig/i;
+/** A gateway may write a refusal by what is accepted. */
+const ACCEPTED = 'text/event-stream, application/json';
 
 function noteNothing(): void {
   // A whole body is waited for as its caller says.
-}
-
-/** What failed, of a success that is none: some gateways answer 200, or begin to answer, and then say that they failed. */
-function errorIn(data: unknown, name?: string): unknown {
-  const { error, type } = isJsonObject(data) ? data : {};
-  if (error !== undefined && error !== null && error !== false && error !== '') return error;
-  return name === 'error' || type === 'error' ? data : undefined;
 }
 
 /** The path is added to that of the base URL; a query of the base URL stays. */
@@ -233,8 +202,16 @@ function addressOf(baseUrl: string, path: string): URL {
 function pointsTo({ status, headers, url }: Response): Words | undefined {
   const location = status >= 300 && status < 400 ? headers.get('location') : null;
   if (location === null || !URL.canParse(location, url)) return undefined;
-  const { origin, pathname } = new URL(location, url);
+  const { origin, pathname, protocol } = new URL(location, url);
+  if (!/^https?:$/.test(protocol)) return undefined;
   return { text: `It points to ${origin}${pathname}, which is not asked.` };
+}
+
+/** The connection broke, or what came last is cut. */
+function isLost(error: unknown): boolean {
+  return error instanceof HostError
+    ? error.code === 'model_unavailable'
+    : !(error instanceof Refusal);
 }
 
 function thrown(error: unknown): unknown {
@@ -244,11 +221,6 @@ function thrown(error: unknown): unknown {
 function silent(limitMs: number, isBegun: boolean): HostError {
   const what = isBegun ? 'said nothing more' : 'did not begin to answer';
   return lostConnection(undefined, `The model provider ${what} within ${limitMs / 1000} s.`);
-}
-
-function noStream(type: string): HostError {
-  const what = type === '' ? 'without events' : `with ${type.slice(0, 100)} and no events`;
-  return lostConnection(undefined, `The model provider answered ${what}.`);
 }
 
 interface Client {

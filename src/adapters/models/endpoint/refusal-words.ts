@@ -21,6 +21,11 @@ const SAID = [
   ...['error', 'errors', 'message', 'Message', 'msg', 'detail', 'details', 'error_message'],
   ...['error_description', 'description', 'reason', 'title'],
 ] as const;
+/** Where `error` is a text it may be no more than a name. */
+const SAID_BESIDE_A_NAME = [
+  ...['message', 'Message', 'detail', 'error_message', 'error_description', 'error'],
+  ...['errors', 'details', 'description', 'reason', 'title'],
+] as const;
 /** Levels that are looked into; deeper there is no sentence for a person. */
 const MAX_DEPTH = 6;
 /** Faults of a list that are repeated. */
@@ -35,21 +40,24 @@ export function wordsIn(body: string, headers: Head): Words {
   const words = parsed === undefined ? { text: oneLine(textOfPage(body)) } : wordsOf(parsed);
   // Amazon names the fault in a header alone: `ValidationException:http://…`.
   const named = nameOf(headers.get('x-amzn-errortype')?.split(':')[0]);
-  const requestId = REQUEST_IDS.map((name) => nameOf(headers.get(name))).find(Boolean);
   return {
     ...(named === undefined ? {} : { type: named }),
     ...words,
-    ...(requestId === undefined ? {} : { requestId }),
+    ...requestIdIn(headers),
   };
+}
+
+export function requestIdIn(headers: Head): Pick<Words, 'requestId'> {
+  const requestId = REQUEST_IDS.map((name) => nameOf(headers.get(name))).find(Boolean);
+  return requestId === undefined ? {} : { requestId };
 }
 
 /** Of a value that stands for a fault. */
 export function wordsOf(value: unknown): Words {
   const found = find(value, 0);
-  return {
-    text: oneLine(found.text),
-    ...namesIn(found.named),
-  };
+  const text = oneLine(found.text);
+  const { code, ...names } = namesIn(found.named);
+  return { text, ...(code === undefined || code === text ? {} : { code }), ...names };
 }
 
 interface Found {
@@ -66,7 +74,7 @@ function find(value: unknown, depth: number): Found {
   if (Array.isArray(value)) return findInList(value, depth);
   if (!isJsonObject(value)) return NOTHING;
   let named = value;
-  for (const name of SAID) {
+  for (const name of typeof value['error'] === 'string' ? SAID_BESIDE_A_NAME : SAID) {
     const found = find(value[name], depth + 1);
     named = { ...named, ...found.named };
     if (found.text === '') continue;
@@ -109,9 +117,9 @@ function upstream({ metadata }: JsonObject, depth: number): string {
 }
 
 function namesIn(named: JsonObject): Omit<Words, 'text'> {
-  const { code, error_code, type, status, param, loc } = named;
+  const { code, error_code, error, type, status, param, loc } = named;
   const names = {
-    code: nameOf(code) ?? nameOf(error_code),
+    code: nameOf(code) ?? nameOf(error_code) ?? nameOf(error),
     type: nameOf(type) ?? nameOf(status),
     param: nameOf(param) ?? nameOf(pathOf(loc)),
   };
@@ -175,7 +183,7 @@ export function statusOfError(error: unknown): number {
     if (typeof number === 'number' && Number.isInteger(number) && number >= 400 && number < 600)
       return number;
   }
-  const names = [code, type, status].filter((name) => typeof name === 'string').join(' ');
+  const names = [code, type, status, inner].filter((name) => typeof name === 'string').join(' ');
   const known = STATUS_OF_NAMES.find(([pattern]) => pattern.test(names))?.[1];
   return known ?? (isJsonObject(inner) ? statusOfError(inner) : 503);
 }

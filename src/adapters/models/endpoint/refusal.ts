@@ -27,11 +27,22 @@ export class Refusal extends Error {
   }
 }
 
-export function lostConnection(
-  cause?: unknown,
-  reason = 'The connection to the model provider was lost.',
-): HostError {
+export function lostConnection(cause?: unknown, reason = lostWords(cause)): HostError {
   return new HostError('model_unavailable', { reason }, cause);
+}
+
+/** The system's names of what happened before there was a connection. */
+const NEVER_MADE =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|EPROTO)$/;
+const SYSTEM_NAME = /^[A-Z][A-Z0-9_]{2,63}$/;
+
+function lostWords(error: unknown): string {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  const names = [cause?.code, code].filter((it): it is string => typeof it === 'string');
+  const name = names.find((it) => SYSTEM_NAME.test(it));
+  const what = NEVER_MADE.test(name ?? '') ? 'could not be made' : 'was lost';
+  const why = name === undefined ? '' : ` (${name})`;
+  return `The connection to the model provider ${what}${why}.`;
 }
 
 /** Limits that waiting does not lift. */
@@ -80,14 +91,16 @@ export function quoted(text: string): string {
 
 /** In ms by `retry-after-ms`, else by Retry-After in seconds or as a date; 0 when absent, at most MAX_RETRY_AFTER_MS. */
 function retryAfterMs(headers: Head | undefined): number {
-  const exact = headers?.get('retry-after-ms');
+  const exact = numberIn(headers?.get('retry-after-ms'));
   const value = headers?.get('retry-after');
-  const ms = exact ? Number(exact) : waitOf(value ?? '');
+  const seconds = numberIn(value);
+  const ms =
+    exact ?? (seconds === undefined ? Date.parse(value ?? '') - Date.now() : seconds * 1000);
   return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS) : 0;
 }
 
-function waitOf(value: string): number {
-  if (value === '') return 0;
-  const seconds = Number(value);
-  return Number.isFinite(seconds) ? seconds * 1000 : Date.parse(value) - Date.now();
+/** Of a header that may be there twice. */
+function numberIn(value: string | null | undefined): number | undefined {
+  const number = /^\s*(\d+(?:\.\d+)?)\s*(?:,|$)/.exec(value ?? '')?.[1];
+  return number === undefined ? undefined : Number(number);
 }
