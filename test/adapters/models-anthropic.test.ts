@@ -113,7 +113,8 @@ describe('what comes back', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(begin() + decision() + end('tool_use'));
     });
-    expect((await infer(config)).response.final).toBe('{"decision":1}');
+    const asked = await infer({ ...config, stallTimeoutMs: paced(5_000) });
+    expect(asked.response.final).toBe('{"decision":1}');
   });
 
   test('[DONE] before message_stop is none of this API', async () => {

@@ -230,7 +230,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
       "this.progress === 'whole') return 'enough'",
       "this.progress === 'whole') continue",
     ],
-    [OF_ENDPOINT, 'at [DONE]'],
+    [OF_ENDPOINT, 'though its socket stays open'],
   ],
   [122, [READING, '!isSaid && this.#isBegun && (', '('], [OF_ENDS, 'not by a finish that is said']],
   [

@@ -133,7 +133,7 @@ export const OF_ROWS: readonly Row[] = [
   [
     97,
     [DAMAGED, 'if (kind !== undefined && found !== kind) throw damagedAt(place);', ''],
-    [OF_KEYS, 'JSON of another kind'],
+    ['test/rules/damaged.test.ts', 'in the place of another kind'],
   ],
   [
     97,

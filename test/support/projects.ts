@@ -8,6 +8,7 @@ import { join } from 'node:path';
 const PURE = [
   'support/machine.test.ts',
   'adapters/database-errors.test.ts',
+  'rules/damaged.test.ts',
   'adapters/refusal-words.test.ts',
   'adapters/finish-reasons.test.ts',
   'support/broken.test.ts',
