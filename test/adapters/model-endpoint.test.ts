@@ -154,7 +154,7 @@ describe('[I122] an answer is whole', () => {
     ['at [DONE]', ['data: 1\n\n', 'data: [DONE]\n\n', 'data: 2\n\n'], [1, undefined]],
     ['where its reader says so', ['data: 1\n\n', 'data: "last"\n\n', 'data: 2\n\n'], [1, 'last']],
   ])('%s, though its socket stays open, which is given up', async (_name, pieces, events) => {
-    const endpoint = await serve(says(pieces, 'open'));
+    const endpoint = await serve(says(pieces, 'open'), { stallTimeoutMs: paced(5_000) });
     expect(await taken(endpoint, whole)).toEqual(events);
     await expect.poll(() => sockets[0]?.destroyed).toBe(true);
   });

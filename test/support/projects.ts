@@ -8,7 +8,6 @@ import { join } from 'node:path';
 const PURE = [
   'support/machine.test.ts',
   'adapters/database-errors.test.ts',
-  'rules/damaged.test.ts',
   'adapters/refusal-words.test.ts',
   'adapters/finish-reasons.test.ts',
   'support/broken.test.ts',
