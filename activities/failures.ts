@@ -130,15 +130,16 @@ function isAwaited(code: ErrorCode): boolean {
 /** The one line in the log of a failure: the SDK's own is left out (src/adapters/temporal/worker.ts). */
 function note(ports: GuardPorts, error: unknown, code: string): void {
   const { activityType, workflowExecution, attempt } = Context.current().info;
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const { message: cause } = ((error as Partial<Error> | null)?.cause ?? {}) as Partial<Error>;
+  const { stack, message, cause } = (error ?? {}) as Partial<Error>;
+  const { message: why } = (cause ?? {}) as Partial<Error>;
+  const text = error instanceof Error ? (stack ?? message) : error;
   ports.logger.warn('An activity failed.', {
     activity: activityType,
     runId: workflowExecution?.workflowId,
     try: attempt,
     code,
-    error: ports.redactor.text(text),
-    ...(cause === undefined ? {} : { cause: ports.redactor.text(cause) }),
+    error: ports.redactor.text(String(text)),
+    ...(why === undefined ? {} : { cause: ports.redactor.text(String(why)) }),
   });
 }
 

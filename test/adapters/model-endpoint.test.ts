@@ -108,10 +108,11 @@ describe('events, however they are cut', () => {
   test.each([
     ['application/json', 'data: 1\n\n'],
     ['text/event-stream, application/json', 'data: 1\n\n'],
-    ['text/plain', '1'],
-    ['text/event-stream', '1'],
+    ['text/plain', ' {"a":\n1}'],
+    ['text/event-stream', '{"a":1}'],
   ])('a body labelled %s is read as what it is: %j', async (type, text) => {
-    expect(await taken(await serve(typed(type, text)))).toEqual([1]);
+    const [event, ...others] = await taken(await serve(typed(type, text)));
+    expect([event, others]).toEqual([text.includes('data') ? 1 : { a: 1 }, []]);
   });
 
   test('an error in place of a stream is one, however it is labelled', async () => {
@@ -123,6 +124,17 @@ describe('events, however they are cut', () => {
         expect.stringContaining('no such model'),
       ]);
     }
+  });
+
+  test('text that means nothing is no stream, and is not read on', async () => {
+    const { code, message } = await failure(says(['x\n'.repeat(10_000)], 'open'));
+    expect([code, message]).toEqual([
+      'model_unavailable',
+      'The model provider answered with text that means nothing and no events.',
+    ]);
+    expect(await taken(await serve(says(['x: y\n'.repeat(900), 'data: 1\n\n'.repeat(2)])))).toEqual(
+      [1, 1],
+    );
   });
 
   test('a ping that is no JSON is a sign of life', async () => {
@@ -197,6 +209,15 @@ describe('[I122] an answer is whole', () => {
     expect(await taken(endpoint, () => 'ending')).toEqual([1]);
   });
 
+  test('not where its reader fails', async () => {
+    const endpoint = await serve(says(['data: 1\n\ndata: 2\n\n']));
+    const asked = taken(endpoint, (data) => {
+      if (data === 2) throw new Error('stopped');
+      return 'ending';
+    });
+    await expect(asked).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+
   test('not where an error follows its reason to end', async () => {
     const endpoint = await serve(says(['data: 1\n\ndata: {"error":{"message":"no"}}\n\n']));
     await expect(taken(endpoint, () => 'ending')).rejects.toThrow('no');
@@ -242,6 +263,11 @@ describe('how long it is waited for', () => {
       'The model provider did not begin to answer within 0.05 s.',
     ]);
     await expect.poll(() => sockets[0]?.destroyed).toBe(true);
+  });
+
+  test('what says nothing that counts has begun', async () => {
+    const { message } = await failure(says([': ping\n\n'], 'open'), { stallTimeoutMs: 50 });
+    expect(message).toBe('The model provider said nothing more within 0.05 s.');
   });
 
   test('silence within an answer ends it', async () => {

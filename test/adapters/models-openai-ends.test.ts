@@ -16,6 +16,7 @@ import {
   type OpenAiServer,
   type ServerAnswer,
 } from '../support/openai-server.ts';
+import { paced } from '../support/machine.ts';
 import { ORDERS } from './anthropic-calls.ts';
 
 let server: OpenAiServer | undefined;
@@ -78,10 +79,30 @@ describe('an answer is whole', () => {
     expect(await response(keeping(text))).toMatchObject(called);
   });
 
-  test('where it has its finish, and neither [DONE] nor the end of its connection follows', async () => {
-    const asked = await model([keeping(whole + chunk({}, 'tool_calls'))], { endTimeoutMs: 50 });
-    expect(await asked.infer(REQUEST, options)).toMatchObject(called);
-  });
+  test.each([
+    ['by itself', whole + chunk({}, 'tool_calls'), called],
+    [
+      'with its last piece',
+      chunk({ content: '{"decision":' }) + chunk({ content: '1}' }, 'stop'),
+      { final: '{"decision":1}' },
+    ],
+    [
+      'with its only piece, and the usage',
+      chunk({ content: '{"decision":1}' }, 'stop') + USAGE,
+      { final: '{"decision":1}' },
+    ],
+    ['that refuses', chunk({}, 'content_filter'), { kind: 'refusal' }],
+    ['that cuts', chunk({}, 'length'), { kind: 'truncated' }],
+  ])(
+    'where it has its finish %s, and neither [DONE] nor the end of its connection follows',
+    async (_name, text, expected) => {
+      const asked = await model([keeping(text)], {
+        endTimeoutMs: 50,
+        stallTimeoutMs: paced(5_000),
+      });
+      expect(await asked.infer(REQUEST, options)).toMatchObject(expected);
+    },
+  );
 
   test.each([
     ['with each piece', chunk({ content: '{"a":' }, 'stop')],

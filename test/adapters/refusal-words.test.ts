@@ -240,6 +240,10 @@ describe('the status of an error that came without one', () => {
     [{ error: 'overloaded' }, 529],
     [{ error: 'Unauthorized', status: 401 }, 401],
     [{ error: true, code: 400 }, 400],
+    [{ error: 402 }, 402],
+    [{ error: '{"error":{"code":404}}' }, 404],
+    [{ error: "invalid character '<' looking for beginning of value" }, 503],
+    [{ error: 'CUDA device not found: unexpected EOF' }, 503],
     [null, 503],
   ])('%j is %i', (error, status) => {
     expect(statusOfError(error)).toBe(status);

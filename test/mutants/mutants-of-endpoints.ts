@@ -227,12 +227,16 @@ export const OF_ENDPOINTS: readonly Row[] = [
     122,
     [
       'src/adapters/models/endpoint/answer.ts',
-      "this.progress === 'whole') return 'enough'",
-      "this.progress === 'whole') continue",
+      "return this.progress === 'whole' ? 'enough' : 'more';",
+      "return 'more';",
     ],
     [OF_ENDPOINT, 'though its socket stays open'],
   ],
-  [122, [READING, '!isSaid && this.#isBegun && (', '('], [OF_ENDS, 'not by a finish that is said']],
+  [
+    122,
+    [READING, 'isSaid ? this.#saidOpenly : ', 'isSaid ? true : '],
+    [OF_ENDS, 'not by a finish that is said'],
+  ],
   [
     122,
     ['src/adapters/models/finish-reasons.ts', "  error: 'broken-off'", "  error: 'whole'"],

@@ -18,9 +18,11 @@ export class Reading {
   #reasoning = '';
   #refusal = '';
   #finishReason: string | undefined;
-  /** Something was said, then a finish came by itself. One that comes with a piece may come with each, and is no end. */
+  /** What follows may be left out. A finish that comes with the first piece may come with each, and is no end. */
   #isEnding = false;
   #isBegun = false;
+  /** Something was said without a finish. */
+  #saidOpenly = false;
   #usage: Partial<Record<'prompt_tokens' | 'completion_tokens', unknown>> | undefined;
   #model: string;
   readonly #meter = new OutputMeter();
@@ -50,6 +52,8 @@ export class Reading {
     if (chunk?.usage) this.#usage = chunk.usage;
     const choice = chunk?.choices?.[0];
     if (choice) this.#takeChoice(choice);
+    // The usage of the whole answer, in an event of its own.
+    else if (chunk?.usage && this.#finishReason !== undefined) this.#isEnding = true;
     return this.#isEnding ? 'ending' : 'more';
   }
 
@@ -73,8 +77,15 @@ export class Reading {
     const isSaid =
       [thought, delta.content, delta.refusal].some((it) => textIn(it) !== undefined) ||
       piecesIn(delta.tool_calls).length > 0;
-    this.#isEnding = !isSaid && this.#isBegun && (isFinish || this.#isEnding);
+    if (isFinish) this.#isEnding = isSaid ? this.#saidOpenly : this.#isBegun || this.#isOver;
+    else if (isSaid) this.#isEnding = false;
     this.#isBegun ||= isSaid;
+    this.#saidOpenly ||= isSaid && this.#finishReason === undefined;
+  }
+
+  /** Why it ended needs nothing said. */
+  get #isOver(): boolean {
+    return ['refused', 'cut'].includes(meaningOf(this.#finishReason));
   }
 
   /** Throws HostError model_unavailable for an answer that has no end. */

@@ -5,6 +5,7 @@ import type { Response } from 'undici';
 import { isJsonObject, parsedJson } from '../../../rules/json.ts';
 import { readText } from './body.ts';
 import { lostConnection } from './refusal.ts';
+import { isStatus } from './refusal-words.ts';
 
 /** What an answer is after an event: `ending`: what follows may be left out; `whole`: nothing follows. */
 export type Progress = 'more' | 'ending' | 'whole';
@@ -26,8 +27,10 @@ export class Failure extends Error {
 
 export class Answer {
   progress: Progress = 'more';
-  /** Something of it was given to its reader. */
-  isBegun = false;
+  /** Something of it has arrived, whatever it was. */
+  hasBytes = false;
+  /** What was thrown is its reader's. */
+  isUnread = false;
 
   readonly #take: (data: unknown) => Progress;
 
@@ -38,35 +41,24 @@ export class Answer {
   /** Throws Failure, HostError model_unavailable, model_output_too_large, and what the reader or the connection throws. */
   async read(response: Response, onBytes: () => void): Promise<void> {
     if (!response.body) return;
-    const events: EventSourceMessage[] = [];
-    const parser = createParser({ onEvent: (event) => void events.push(event) });
-    let hasEvents = false;
-    let text = '';
+    let body: Body | undefined;
     const taken = (piece: string): 'more' | 'enough' => {
-      parser.feed(piece);
-      hasEvents ||= events.length > 0;
-      text = hasEvents ? '' : text + piece;
-      for (const event of events.splice(0)) {
-        this.#takeEvent(event);
-        if (this.progress === 'whole') return 'enough';
-      }
-      return 'more';
+      body ??= bodyOf(piece);
+      body?.push(piece, (event) => this.#takeEvent(event));
+      return this.progress === 'whole' ? 'enough' : 'more';
     };
-    await readText(response.body, taken, onBytes);
-    const whole = text;
-    // The last event may lack the line that ends it.
-    if (this.progress !== 'whole') taken('\n\n');
-    if (!hasEvents) this.#takeWhole(whole, response.headers.get('content-type') ?? '');
+    await readText(response.body, taken, () => {
+      this.hasBytes = true;
+      onBytes();
+    });
+    if (this.progress !== 'whole') body?.end((event) => this.#takeEvent(event));
+    const type = response.headers.get('content-type') ?? '';
+    if (!(body?.hasEvents ?? /event-stream/i.test(type))) throw noStream(type);
   }
 
-  #takeWhole(text: string, type: string): void {
-    if (parsedJson(text) !== undefined) this.#takeData(text);
-    else if (text.trim() !== '' || !/event-stream/i.test(type)) throw noStream(type);
-  }
-
-  #takeEvent({ event, data }: EventSourceMessage): void {
-    if (data.trim() === '') return;
-    if (data.trim() === DONE) this.progress = this.#take(undefined);
+  #takeEvent({ event, data }: Event): void {
+    if (this.progress === 'whole' || data.trim() === '') return;
+    if (data.trim() === DONE) this.#give(undefined);
     else if (event !== 'ping' || parsedJson(data) !== undefined) this.#takeData(data, event);
   }
 
@@ -75,9 +67,83 @@ export class Answer {
     const error = errorIn(data) ?? (name === 'error' ? (data ?? text) : undefined);
     if (error !== undefined) throw new Failure(error);
     if (data === undefined) throw lostConnection(undefined, NO_JSON);
-    this.isBegun = true;
-    this.progress = this.#take(data);
+    this.#give(data);
   }
+
+  #give(data: unknown): void {
+    try {
+      this.progress = this.#take(data);
+    } catch (error) {
+      this.isUnread = true;
+      throw error;
+    }
+  }
+}
+
+type Event = Pick<EventSourceMessage, 'event' | 'data'>;
+
+/** A body as it arrives; `take` gets its events. */
+interface Body {
+  readonly hasEvents: boolean;
+  push(piece: string, take: (event: Event) => void): void;
+  /** The body has ended. */
+  end(take: (event: Event) => void): void;
+}
+
+/** No line of a stream of events begins so. */
+const BEGINNINGS_OF_VALUES = ['{', '[', '<'];
+/** Lines between two events that mean nothing: above it, it is no stream of events. */
+const MAX_UNKNOWN_LINES = 1_000;
+
+/** Which body begins so; undefined where nothing has begun. */
+function bodyOf(piece: string): Body | undefined {
+  const first = /\S/.exec(piece)?.[0];
+  if (first === undefined) return undefined;
+  return BEGINNINGS_OF_VALUES.includes(first) ? valueBody() : streamBody();
+}
+
+/** One value in place of a stream. */
+function valueBody(): Body {
+  let text = '';
+  let isValue = false;
+  return {
+    get hasEvents() {
+      return isValue;
+    },
+    push: (piece) => void (text += piece),
+    end: (take) => {
+      isValue = parsedJson(text) !== undefined;
+      if (isValue) take({ event: undefined, data: text });
+    },
+  };
+}
+
+function streamBody(): Body {
+  const events: Event[] = [];
+  let hasEvents = false;
+  let unknownLines = 0;
+  const parser = createParser({
+    onEvent: (event) => {
+      events.push(event);
+      hasEvents = true;
+      unknownLines = 0;
+    },
+    onError: () => {
+      if (++unknownLines > MAX_UNKNOWN_LINES) throw noStream('text that means nothing');
+    },
+  });
+  const push: Body['push'] = (piece, take) => {
+    parser.feed(piece);
+    events.splice(0).forEach(take);
+  };
+  return {
+    get hasEvents() {
+      return hasEvents;
+    },
+    push,
+    // The last event may lack the line that ends it.
+    end: (take) => push('\n\n', take),
+  };
 }
 
 /**
@@ -86,10 +152,10 @@ export class Answer {
  */
 export function errorIn(data: unknown): unknown {
   if (!isJsonObject(data)) return undefined;
-  const { error, type } = data;
+  const { error, type, object } = data;
   if (isJsonObject(error) || (Array.isArray(error) && error.length > 0)) return error;
-  const isNamed = error === true || (typeof error === 'string' && error !== '');
-  return isNamed || type === 'error' ? data : undefined;
+  const isNamed = error === true || isStatus(error) || (typeof error === 'string' && error !== '');
+  return isNamed || type === 'error' || object === 'error' ? data : undefined;
 }
 
 function noStream(type: string): Error {

@@ -77,8 +77,8 @@ export class Endpoint {
     } catch (error) {
       signal.throwIfAborted();
       // It had its reason to end: nothing that counts was to follow.
-      if (answer.progress === 'ending' && isLost(error)) return;
-      if (silence.signal.aborted) throw silent(silence.limitMs, answer.isBegun);
+      if (answer.progress === 'ending' && !answer.isUnread && isLost(error)) return;
+      if (silence.signal.aborted) throw silent(silence.limitMs, answer.hasBytes);
       throw thrown(error);
     } finally {
       silence.stop();
@@ -181,7 +181,7 @@ function secretsOf({ apiKey, baseUrl }: EndpointConfig): string[] {
   ]);
 }
 
-const SECRET_NAME = /key|token|secret|sig/i;
+const SECRET_NAME = /key|token|secret|sig|code|auth|password|credential/i;
 /** A gateway may write a refusal by what is accepted. */
 const ACCEPTED = 'text/event-stream, application/json';
 
@@ -218,8 +218,8 @@ function thrown(error: unknown): unknown {
   return error instanceof HostError || error instanceof Refusal ? error : lostConnection(error);
 }
 
-function silent(limitMs: number, isBegun: boolean): HostError {
-  const what = isBegun ? 'said nothing more' : 'did not begin to answer';
+function silent(limitMs: number, hasBegun: boolean): HostError {
+  const what = hasBegun ? 'said nothing more' : 'did not begin to answer';
   return lostConnection(undefined, `The model provider ${what} within ${limitMs / 1000} s.`);
 }
 

@@ -178,12 +178,18 @@ const STATUS_OF_NAMES: readonly (readonly [RegExp, number])[] = [
  */
 export function statusOfError(error: unknown): number {
   const { code, status, type, error: inner } = isJsonObject(error) ? error : {};
-  for (const given of [status, code]) {
+  for (const given of [status, code, inner]) {
     const number = typeof given === 'string' ? Number(given) : given;
-    if (typeof number === 'number' && Number.isInteger(number) && number >= 400 && number < 600)
-      return number;
+    if (isStatus(number)) return number;
   }
-  const names = [code, type, status, inner].filter((name) => typeof name === 'string').join(' ');
+  // A sentence is no name: its words stand for nothing.
+  const names = [code, type, status, inner].flatMap((name) => nameOf(name) ?? []).join(' ');
   const known = STATUS_OF_NAMES.find(([pattern]) => pattern.test(names))?.[1];
-  return known ?? (isJsonObject(inner) ? statusOfError(inner) : 503);
+  const within = typeof inner === 'string' ? parsedJson(inner) : inner;
+  return known ?? (isJsonObject(within) ? statusOfError(within) : 503);
+}
+
+/** Of a failure. */
+export function isStatus(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 400 && value < 600;
 }
