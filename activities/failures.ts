@@ -79,9 +79,9 @@ async function guardedOnce<Result>(
   } catch (error) {
     if (context.cancellationSignal.aborted) await context.cancelled;
     const isKnown = error instanceof ApplicationFailure;
-    const code = isKnown ? error.type : codeOf(error);
-    note(ports, error, code ?? 'internal_error');
-    return { failure: isKnown ? error : failureOf(ports, error) };
+    const code = codeOf(error);
+    note(ports, error, (isKnown ? error.type : code) ?? 'internal_error');
+    return { failure: isKnown ? error : failureOf(ports, error, code) };
   }
 }
 
@@ -127,7 +127,7 @@ function isAwaited(code: ErrorCode): boolean {
   return code === 'agent_unavailable' && isAgentTaskQueue(Context.current().info.taskQueue);
 }
 
-/** The one line in the log of a failure: the SDK's own is left out (src/adapters/temporal/worker.ts). */
+/** The one line in the log of a failure: the SDK's own is for debugging (src/adapters/temporal/worker.ts). */
 function note(ports: GuardPorts, error: unknown, code: string): void {
   const { activityType, workflowExecution, attempt } = Context.current().info;
   const { stack, message, cause } = (error ?? {}) as Partial<Error>;
@@ -143,8 +143,11 @@ function note(ports: GuardPorts, error: unknown, code: string): void {
   });
 }
 
-function failureOf(ports: GuardPorts, error: unknown): ApplicationFailure {
-  const code = codeOf(error);
+function failureOf(
+  ports: GuardPorts,
+  error: unknown,
+  code: ErrorCode | undefined,
+): ApplicationFailure {
   if (!code) return failure('internal_error');
   const { message, details } = error as { message?: string; details?: Record<string, unknown> };
   const { retryAfterMs, retryable } = details ?? {};

@@ -255,7 +255,7 @@ export function maskedIn(sent: JsonValue, redacted: JsonValue): string | undefin
 
 /**
  * A text in which no MIN_SECRET_LENGTH characters in a row of the secret stand, in whatever case: who repeats a secret may
- * cut it. A shorter secret hides nothing. The text is a short one: each of its characters is looked for.
+ * cut it. A secret shorter than that is not masked. For short texts: it takes as long as text times secret.
  */
 export function withoutParts(text: string, secret: string): string {
   const sought = secret.toLowerCase();

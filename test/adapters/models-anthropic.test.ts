@@ -308,7 +308,7 @@ describe('faults by class', () => {
     [504, 'timeout_error', 'model_unavailable'],
     [529, 'overloaded_error', 'model_unavailable'],
   ])(
-    'HTTP %i %s, and its event within a stream: %s, and what it says is not repeated',
+    'HTTP %i %s, and its event within a stream: %s, and what it says is repeated without the key',
     async (status, type, code) => {
       const message = `Not with the key ${KEY}`;
       const config = await endpoint(
@@ -320,10 +320,12 @@ describe('faults by class', () => {
       expect(failures[0]).toMatchObject({ code, details: { status, providerCode: type } });
       expect(failures[1]).toMatchObject({ code, details: { providerCode: type } });
       expect(JSON.stringify(failures)).not.toContain('sk-ant');
+      for (const { details } of failures as { details: unknown }[])
+        expect(JSON.stringify(details)).toContain('Not with the key [REDACTED]');
     },
   );
 
-  test('a type that nobody documents is not repeated: it may be anything', async () => {
+  test('a type that is no name is not repeated: it may be anything', async () => {
     const config = await endpoint(
       failing(418, `is ${KEY} yours?`),
       streaming(begin(), errorEvent(`is ${KEY} yours?`)),

@@ -104,6 +104,13 @@ describe('an answer is whole', () => {
     },
   );
 
+  test('at [DONE], though no finish came: a text, and no call, which may be cut', async () => {
+    const text = chunk({ content: '{"decision":1}' }) + DONE;
+    expect(await response(streaming(text))).toMatchObject({ final: '{"decision":1}' });
+    await server?.stop();
+    expect(await response(streaming(whole + DONE))).toMatchObject({ kind: 'unusable' });
+  });
+
   test.each([
     ['with each piece', chunk({ content: '{"a":' }, 'stop')],
     ['before anything is said', chunk({ role: 'assistant', content: '' }, 'stop')],

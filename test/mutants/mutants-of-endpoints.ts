@@ -255,11 +255,7 @@ export const OF_ENDPOINTS: readonly Row[] = [
   ],
   [
     123,
-    [
-      'src/adapters/models/endpoint/endpoint.ts',
-      'this.#secrets.reduce(withoutParts, text)',
-      'text',
-    ],
+    ['src/adapters/models/endpoint/masking.ts', 'spellings.reduce(withoutParts, text)', 'text'],
     [OF_ENDPOINT, 'no part of a key that it repeats'],
   ],
 ];

@@ -7,7 +7,7 @@ import { isJsonObject } from '../../rules/json.ts';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { CallAssembly } from './call-assembly.ts';
 import { offeredNames, readAnswer } from './decision-tool.ts';
-import { countOf, OutputMeter } from './model-output.ts';
+import { countOf, OutputMeter, textIn } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import type { Progress } from './endpoint/answer.ts';
 import { lostConnection } from './endpoint/refusal.ts';
@@ -193,11 +193,6 @@ function hasItsMember(event: unknown): boolean {
   if (!isJsonObject(event)) return false;
   const member = MEMBERS.get(event['type']);
   return member === undefined || isJsonObject(event[member]);
-}
-
-/** Nothing is believed of what should be text. */
-function textIn(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 const CACHE_COUNTS = ['cache_creation_input_tokens', 'cache_read_input_tokens'] as const;

@@ -39,8 +39,8 @@ export function createAnthropicModel(config: AnthropicConfig): Model {
         // Which models take it is in no error code: whether it was that, the same request without it says.
         const maybeThinking = config.thinking === undefined && thinking === 'adaptive';
         if (!maybeThinking || !isBadRequest(error)) throw hostErrorOf(error);
-        const begun = () => void withoutThinking.add(model);
-        return await ask(call, { thinking: 'off', begun }).catch((again: unknown) => {
+        const onBegin = () => void withoutThinking.add(model);
+        return await ask(call, { thinking: 'off', onBegin }).catch((again: unknown) => {
           throw hostErrorOf(again);
         });
       }
@@ -55,10 +55,13 @@ interface Call {
   readonly maxTokens: number | undefined;
 }
 
-/** One request. `begun` makes it another one than that without, and is called when it is answered. */
+/**
+ * One request. With `onBegin`, which is called when it is answered, it is the one that is asked again without thinking, under a
+ * key of its own.
+ */
 async function ask(
   { endpoint, request, options, maxTokens = DEFAULT_ANTHROPIC_MAX_TOKENS }: Call,
-  { thinking, begun }: { readonly thinking: Thinking; readonly begun?: () => void },
+  { thinking, onBegin }: { readonly thinking: Thinking; readonly onBegin?: () => void },
 ): Promise<ModelResponse> {
   const { idempotencyKey } = request;
   const reading = new AnthropicReading(request, options);
@@ -66,13 +69,13 @@ async function ask(
     path: '/v1/messages',
     body: messagesBody(request, { thinking, maxTokens }),
     // The API knows none; gateways in front of it may.
-    headers: { 'Idempotency-Key': begun ? `${idempotencyKey}-off` : idempotencyKey },
+    headers: { 'Idempotency-Key': onBegin ? `${idempotencyKey}-off` : idempotencyKey },
     signal: options.signal,
   };
   let isBegun = false;
   try {
     await endpoint.ask(question, (event) => {
-      if (!isBegun) begun?.();
+      if (!isBegun) onBegin?.();
       isBegun = true;
       return reading.take(event);
     });
@@ -82,7 +85,7 @@ async function ask(
   return reading.response();
 }
 
-/** An answer that had begun failed otherwise. */
+/** What fails after its first event is no Refusal any more. */
 function isBadRequest(error: unknown): boolean {
   return error instanceof Refusal && error.parts.status === 400;
 }

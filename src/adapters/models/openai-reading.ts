@@ -4,7 +4,7 @@ import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { Model, ModelRequest, ModelResponse } from '../../ports/models.ts';
 import { CallAssembly } from './call-assembly.ts';
 import { holdsDecision, offeredNames, readAnswer } from './decision-tool.ts';
-import { OutputMeter } from './model-output.ts';
+import { OutputMeter, textIn } from './model-output.ts';
 import { OutputSplitter } from './output-splitter.ts';
 import type { Progress } from './endpoint/answer.ts';
 import { lostConnection } from './endpoint/refusal.ts';
@@ -21,6 +21,8 @@ export class Reading {
   /** What follows may be left out. A finish that comes with the first piece may come with each, and is no end. */
   #isEnding = false;
   #isBegun = false;
+  /** By `[DONE]`. */
+  #isDone = false;
   /** Something was said without a finish. */
   #saidOpenly = false;
   #usage: Partial<Record<'prompt_tokens' | 'completion_tokens', unknown>> | undefined;
@@ -46,7 +48,10 @@ export class Reading {
 
   /** Throws HostError model_output_too_large, and model_unavailable where the endpoint says that it broke off. */
   take(data: unknown): Progress {
-    if (data === undefined) return 'whole';
+    if (data === undefined) {
+      this.#isDone = true;
+      return 'whole';
+    }
     const chunk = data as ChatCompletionChunk | null;
     if (typeof chunk?.model === 'string' && chunk.model !== '') this.#model = chunk.model;
     if (chunk?.usage) this.#usage = chunk.usage;
@@ -91,7 +96,7 @@ export class Reading {
   /** Throws HostError model_unavailable for an answer that has no end. */
   response(): ModelResponse {
     const finish = this.#finishReason;
-    if (finish === undefined && this.#calls.isEmpty) throw lostConnection();
+    if (finish === undefined && !this.#isDone && this.#calls.isEmpty) throw lostConnection();
     const text = this.#finalText();
     const refused = this.#refusal !== '' || meaningOf(finish) === 'refused';
     return {
@@ -122,17 +127,13 @@ export class Reading {
     if (meaningOf(this.#finishReason) === 'cut')
       return { kind: 'truncated', calls: [], final: text };
     const { said } = this.#splitter;
-    const finished = this.#finishReason !== undefined;
+    // A call without a finish may be cut; text that ends is whole.
+    const finished = this.#finishReason !== undefined || (this.#isDone && this.#calls.isEmpty);
     return readAnswer({ ...this.#calls.end(), text, said, finished }, this.#request);
   }
 }
 
 const BROKEN_OFF = 'The model provider broke off its answer.';
-
-/** An empty one says nothing: another member may say it. */
-function textIn(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
 
 /** Some endpoints send one call and no list. */
 function piecesIn(value: unknown): ToolCall[] {

@@ -30,7 +30,7 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
     infer: async (request, options) => {
       const refusals: Refusal[] = [];
       for (const mode of modes.of(request.model)) {
-        const asked = await new Call({ endpoint, modes, mode }).ask(request, options);
+        const asked = await ask({ endpoint, modes, mode }, request, options);
         if ('response' in asked) return asked.response;
         refusals.push(asked.refusal);
       }
@@ -51,42 +51,36 @@ interface CallParts {
   readonly mode: DecisionMode;
 }
 
-/** One request, in one way of asking for the decision. */
-class Call {
-  readonly #parts: CallParts;
-
-  constructor(parts: CallParts) {
-    this.#parts = parts;
-  }
-
-  /** A refusal that may be of the way of asking is an answer: it came before anything was said. */
-  async ask(
-    request: ModelRequest,
-    options: Options,
-  ): Promise<{ response: ModelResponse } | { refusal: Refusal }> {
-    const { endpoint, modes, mode } = this.#parts;
-    const reading = new Reading(request, options);
-    let began = false;
-    const question = {
-      path: '/chat/completions',
-      body: bodyOf(request, mode),
-      headers: { 'Idempotency-Key': keyOf(request, mode) },
-      signal: options.signal,
-    };
-    try {
-      await endpoint.ask(question, (chunk) => {
-        // What has no choices is no answer.
-        if (!began && isJsonObject(chunk) && Array.isArray(chunk['choices'])) {
-          modes.took(request.model, mode);
-          began = true;
-        }
-        return reading.take(chunk);
-      });
-      return { response: reading.response() };
-    } catch (error) {
-      if (!began && error instanceof Refusal && mayBeOfMode(error)) return { refusal: error };
-      throw hostErrorOf(error);
-    }
+/**
+ * One request, in one way of asking for the decision. A refusal that may be of the way of asking is an answer: it came before
+ * anything was said.
+ */
+async function ask(
+  { endpoint, modes, mode }: CallParts,
+  request: ModelRequest,
+  options: Options,
+): Promise<{ response: ModelResponse } | { refusal: Refusal }> {
+  const reading = new Reading(request, options);
+  let isBegun = false;
+  const question = {
+    path: '/chat/completions',
+    body: bodyOf(request, mode),
+    headers: { 'Idempotency-Key': keyOf(request, mode) },
+    signal: options.signal,
+  };
+  try {
+    await endpoint.ask(question, (chunk) => {
+      // What has no choices is no answer.
+      if (!isBegun && isJsonObject(chunk) && Array.isArray(chunk['choices'])) {
+        modes.took(request.model, mode);
+        isBegun = true;
+      }
+      return reading.take(chunk);
+    });
+    return { response: reading.response() };
+  } catch (error) {
+    if (!isBegun && error instanceof Refusal && mayBeOfMode(error)) return { refusal: error };
+    throw hostErrorOf(error);
   }
 }
 

@@ -38,7 +38,7 @@ export const SHUTDOWN_GRACE_MS = 10_000;
 export const SHUTDOWN_FORCE_MS = 15_000;
 
 /**
- * Warnings of the SDK about what is meant so, or is logged by the step itself (activities/failures.ts): workers of agents'
+ * Warnings of the SDK about what is meant so, or is logged by the step itself (`guarded` of activities/failures.ts): workers of agents'
  * queues perform activities alone, and a worker that ends together with its connection cannot say so to the server.
  */
 const MEANT = /^(No workflows registered|shutdown_worker rpc errored|Activity failed$)/;

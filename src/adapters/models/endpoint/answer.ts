@@ -7,7 +7,10 @@ import { readText } from './body.ts';
 import { lostConnection } from './refusal.ts';
 import { isStatus } from './refusal-words.ts';
 
-/** What an answer is after an event: `ending`: what follows may be left out; `whole`: nothing follows. */
+/**
+ * What an answer is after an event. `ending`: its reason to end has arrived, and losing what follows is no failure; `whole`:
+ * nothing follows.
+ */
 export type Progress = 'more' | 'ending' | 'whole';
 
 /** What ends a stream of chat completions, in place of JSON. */
@@ -33,24 +36,27 @@ export class Answer {
   isUnread = false;
 
   readonly #take: (data: unknown) => Progress;
+  readonly #mostBytes: number | undefined;
 
-  constructor(take: (data: unknown) => Progress) {
+  constructor(take: (data: unknown) => Progress, mostBytes?: number) {
     this.#take = take;
+    this.#mostBytes = mostBytes;
   }
 
   /** Throws Failure, HostError model_unavailable, model_output_too_large, and what the reader or the connection throws. */
   async read(response: Response, onBytes: () => void): Promise<void> {
     if (!response.body) return;
     let body: Body | undefined;
-    const taken = (piece: string): 'more' | 'enough' => {
+    const feed = (piece: string): 'more' | 'enough' => {
       body ??= bodyOf(piece);
       body?.push(piece, (event) => this.#takeEvent(event));
       return this.progress === 'whole' ? 'enough' : 'more';
     };
-    await readText(response.body, taken, () => {
+    const noted = (): void => {
       this.hasBytes = true;
       onBytes();
-    });
+    };
+    await readText(response.body, feed, { onBytes: noted, mostBytes: this.#mostBytes });
     if (this.progress !== 'whole') body?.end((event) => this.#takeEvent(event));
     const type = response.headers.get('content-type') ?? '';
     if (!(body?.hasEvents ?? /event-stream/i.test(type))) throw noStream(type);

@@ -16,14 +16,21 @@ function readerOf(body: Body): BodyReader {
   return body.getReader() as BodyReader;
 }
 
+interface ReadOptions {
+  /** Called after each piece, unless it was enough. */
+  readonly onBytes?: () => void;
+  /** MODEL_RESPONSE_BYTES when absent. */
+  readonly mostBytes?: number | undefined;
+}
+
 /**
- * The text of a body as it arrives, until it ends or `isEnough` says so of a piece that was used. `onBytes` is called after
- * each piece but the last. Throws HostError model_output_too_large above MODEL_RESPONSE_BYTES, and what the connection fails with.
+ * Gives `use` the text of a body as it arrives, until the body ends or `use` has enough. Throws HostError
+ * model_output_too_large above the most bytes, and what the connection fails with.
  */
 export async function readText(
   body: Body,
   use: (text: string) => 'more' | 'enough',
-  onBytes: () => void,
+  { onBytes, mostBytes = MODEL_RESPONSE_BYTES }: ReadOptions = {},
 ): Promise<void> {
   const reader = readerOf(body);
   const decoder = new TextDecoder();
@@ -33,9 +40,9 @@ export async function readText(
       const { done, value } = await reader.read();
       if (done) return void use(decoder.decode());
       bytes += value.byteLength;
-      if (bytes > MODEL_RESPONSE_BYTES) throw new HostError('model_output_too_large');
+      if (bytes > mostBytes) throw new HostError('model_output_too_large');
       if (use(decoder.decode(value, { stream: true })) === 'enough') return void drain(reader);
-      onBytes();
+      onBytes?.();
     }
   } catch (error) {
     // Whatever is not read on to its end holds its connection until it is cancelled.

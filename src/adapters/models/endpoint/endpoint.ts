@@ -1,21 +1,15 @@
 // One model endpoint over HTTP: a request, and its answer as a stream of events. Which limits there are, when an answer is
 // whole and what is a refusal is decided here, for every provider alike; what events mean is the provider's to read.
-// Retries belong to Temporal: none are made here. A cancelled request closes its socket, and where an endpoint points to
-// is not asked: key and conversation go to the endpoint that was named.
-import type { Agent, fetch as undiciFetch, Headers, RequestInit, Response } from 'undici';
+// Retries belong to Temporal: none are made here. A cancelled request closes its socket. Redirects are not
+// followed: key and conversation go to the endpoint that was named.
+import type { Headers, RequestInit, Response } from 'undici';
 import { HostError } from '../../../rules/errors.ts';
 import { parsedJson } from '../../../rules/json.ts';
-import { withoutCredentials, withoutParts } from '../../../rules/redaction.ts';
-import { boundText } from '../../../rules/tokens.ts';
-import {
-  MODEL_CONNECT_TIMEOUT_MS,
-  MODEL_END_TIMEOUT_MS,
-  MODEL_REFUSAL_WORDS_BYTES,
-  MODEL_START_TIMEOUT_MS,
-  MODEL_STALL_TIMEOUT_MS,
-} from '../limits.ts';
+import { MODEL_END_TIMEOUT_MS, MODEL_START_TIMEOUT_MS, MODEL_STALL_TIMEOUT_MS } from '../limits.ts';
 import { Answer, errorIn, Failure, type Progress } from './answer.ts';
 import { beginningOf, readText } from './body.ts';
+import { addressOf, client } from './client.ts';
+import { maskOf } from './masking.ts';
 import { lostConnection, Refusal } from './refusal.ts';
 import { requestIdIn, statusOfError, wordsIn, wordsOf, type Words } from './refusal-words.ts';
 import { SilenceTimer } from './silence-timer.ts';
@@ -27,6 +21,8 @@ export interface EndpointLimits {
   readonly stallTimeoutMs?: number;
   /** ms of silence after the reason why an answer ended; MODEL_END_TIMEOUT_MS when absent. */
   readonly endTimeoutMs?: number;
+  /** Most bytes of an answer's body; MODEL_RESPONSE_BYTES when absent. */
+  readonly mostBytes?: number;
 }
 
 export interface EndpointConfig extends EndpointLimits {
@@ -47,11 +43,11 @@ export interface Question {
 
 export class Endpoint {
   readonly #config: EndpointConfig;
-  readonly #secrets: readonly string[];
+  readonly #mask: (words: Words) => Words;
 
   constructor(config: EndpointConfig) {
     this.#config = config;
-    this.#secrets = secretsOf(config);
+    this.#mask = maskOf(config.baseUrl, config.apiKey);
   }
 
   /**
@@ -62,7 +58,9 @@ export class Endpoint {
   async ask(question: Question, take: (data: unknown) => Progress): Promise<void> {
     const { signal } = question;
     const silence = new SilenceTimer();
-    const answer = new Answer(take);
+    const answer = new Answer(take, this.#config.mostBytes);
+    // That it is loaded takes none of the endpoint's time.
+    await client();
     try {
       silence.restart(this.#config.startTimeoutMs ?? MODEL_START_TIMEOUT_MS);
       const response = await this.#send(question, AbortSignal.any([signal, silence.signal]));
@@ -107,8 +105,7 @@ export class Endpoint {
       const response = await this.#fetch(path, { method: 'GET', signal });
       if (!response.ok) throw await this.#refused(response);
       let text = '';
-      if (response.body)
-        await readText(response.body, (piece) => ((text += piece), 'more'), noteNothing);
+      if (response.body) await readText(response.body, (piece) => ((text += piece), 'more'));
       const data = parsedJson(text);
       const error = errorIn(data);
       if (error !== undefined) throw this.#failed(error, response.headers);
@@ -152,51 +149,12 @@ export class Endpoint {
   }
 
   #refusal({ status, headers }: Pick<Response, 'status' | 'headers'>, words: Words): Refusal {
-    const masked = Object.entries(words).map(([name, said]: [string, string]) => [
-      name,
-      this.#masked(said),
-    ]);
-    const text = boundText(this.#masked(words.text), MODEL_REFUSAL_WORDS_BYTES);
-    return new Refusal({
-      status,
-      headers,
-      words: { ...Object.fromEntries(masked), text } as Words,
-    });
-  }
-
-  #masked(text: string): string {
-    return withoutCredentials(this.#secrets.reduce(withoutParts, text));
+    return new Refusal({ status, headers, words: this.#mask(words) });
   }
 }
 
-/** A secret as an endpoint may write it, and what of the address may be one. */
-function secretsOf({ apiKey, baseUrl }: EndpointConfig): string[] {
-  const query = [...new URL(baseUrl).searchParams].flatMap(([name, value]) =>
-    SECRET_NAME.test(name) ? [value] : [],
-  );
-  return [...(apiKey === undefined ? [] : [apiKey]), ...query].flatMap((secret) => [
-    secret,
-    encodeURIComponent(secret),
-    Buffer.from(secret).toString('base64'),
-  ]);
-}
-
-const SECRET_NAME = /key|token|secret|sig|code|auth|password|credential/i;
 /** A gateway may write a refusal by what is accepted. */
 const ACCEPTED = 'text/event-stream, application/json';
-
-function noteNothing(): void {
-  // A whole body is waited for as its caller says.
-}
-
-/** The path is added to that of the base URL; a query of the base URL stays. */
-function addressOf(baseUrl: string, path: string): URL {
-  const url = new URL(baseUrl);
-  const [pathname = '', query = ''] = path.split('?');
-  url.pathname = url.pathname.replace(/\/$/, '') + pathname;
-  for (const [name, value] of new URLSearchParams(query)) url.searchParams.set(name, value);
-  return url;
-}
 
 /** What is said for an endpoint that points elsewhere, without what may be a secret. */
 function pointsTo({ status, headers, url }: Response): Words | undefined {
@@ -221,24 +179,4 @@ function thrown(error: unknown): unknown {
 function silent(limitMs: number, hasBegun: boolean): HostError {
   const what = hasBegun ? 'said nothing more' : 'did not begin to answer';
   return lostConnection(undefined, `The model provider ${what} within ${limitMs / 1000} s.`);
-}
-
-interface Client {
-  readonly fetch: typeof undiciFetch;
-  readonly dispatcher: Agent;
-}
-
-let loaded: Promise<Client> | undefined;
-
-/** Loaded when a model is first asked. Its own limits are off where ours are: it would end a wait for a model that loads. */
-function client(): Promise<Client> {
-  loaded ??= import('undici').then(({ fetch, Agent }) => ({
-    fetch,
-    dispatcher: new Agent({
-      connect: { timeout: MODEL_CONNECT_TIMEOUT_MS },
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    }),
-  }));
-  return loaded;
 }

@@ -32,7 +32,10 @@ const MAX_DEPTH = 6;
 const MAX_FAULTS = 3;
 const REQUEST_IDS = ['x-request-id', 'request-id', 'apim-request-id', 'x-amzn-requestid'] as const;
 
-type Head = { get(name: string): string | null };
+/** Headers, or what stands for them. */
+export interface Head {
+  get(name: string): string | null;
+}
 
 /** Of a body and its headers. */
 export function wordsIn(body: string, headers: Head): Words {
@@ -133,13 +136,13 @@ function nameOf(value: unknown): string | undefined {
 /** Of a page its title, else its text; in one pass, because a page may be any text. */
 function textOfPage(body: string): string {
   if (!/^\s*</.test(body)) return body;
-  const elements = body.slice(0, MODEL_REFUSAL_CHARS).split('<').map(textBehind);
+  const elements = body.slice(0, MODEL_REFUSAL_CHARS).split('<').map(textAfter);
   const title = elements.find(({ name }) => name === 'title')?.text.trim();
   return title ? title : elements.map(({ name, text }) => (isShown(name) ? text : '')).join(' ');
 }
 
 /** What follows a tag, given without its `<`, up to the next one. */
-function textBehind(tag: string): { readonly name: string; readonly text: string } {
+function textAfter(tag: string): { readonly name: string; readonly text: string } {
   const end = tag.indexOf('>');
   const name = /^[a-z]+/i.exec(tag)?.[0].toLowerCase() ?? '';
   return { name, text: end < 0 ? '' : tag.slice(end + 1) };
@@ -178,15 +181,15 @@ const STATUS_OF_NAMES: readonly (readonly [RegExp, number])[] = [
  */
 export function statusOfError(error: unknown): number {
   const { code, status, type, error: inner } = isJsonObject(error) ? error : {};
-  for (const given of [status, code, inner]) {
-    const number = typeof given === 'string' ? Number(given) : given;
+  for (const candidate of [status, code, inner]) {
+    const number = typeof candidate === 'string' ? Number(candidate) : candidate;
     if (isStatus(number)) return number;
   }
   // A sentence is no name: its words stand for nothing.
   const names = [code, type, status, inner].flatMap((name) => nameOf(name) ?? []).join(' ');
-  const known = STATUS_OF_NAMES.find(([pattern]) => pattern.test(names))?.[1];
+  const ofNames = STATUS_OF_NAMES.find(([pattern]) => pattern.test(names))?.[1];
   const within = typeof inner === 'string' ? parsedJson(inner) : inner;
-  return known ?? (isJsonObject(within) ? statusOfError(within) : 503);
+  return ofNames ?? (isJsonObject(within) ? statusOfError(within) : 503);
 }
 
 /** Of a failure. */

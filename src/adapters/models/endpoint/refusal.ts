@@ -2,11 +2,7 @@
 // mend it: status, and the endpoint's own words.
 import { HostError } from '../../../rules/errors.ts';
 import { MAX_RETRY_AFTER_MS } from '../limits.ts';
-import type { Words } from './refusal-words.ts';
-
-interface Head {
-  get(name: string): string | null;
-}
+import type { Head, Words } from './refusal-words.ts';
 
 export interface RefusalParts {
   /** HTTP's, or what an error without one stands for. */
@@ -59,21 +55,24 @@ function faultOf({ status, words, headers }: RefusalParts): HostError {
   const details = { status, ...(providerCode === undefined ? {} : { providerCode }) };
   const waitMs = retryAfterMs(headers);
   if (status === 429 && !EMPTY_ACCOUNT.test(code ?? type ?? '')) {
-    const reason = said(`The model provider limits requests (HTTP ${status})`, words);
+    const reason = refusalMessage(`The model provider limits requests (HTTP ${status})`, words);
     return new HostError('rate_limited', { ...details, retryAfterMs: waitMs, reason });
   }
   // What an endpoint does not implement it will not implement either when it is asked again.
   if ((status >= 500 && status !== 501) || status === 408 || status === 409) {
     const wait = waitMs > 0 ? { retryAfterMs: waitMs } : {};
-    const reason = said(`The model provider failed with HTTP ${status}`, words);
+    const reason = refusalMessage(`The model provider failed with HTTP ${status}`, words);
     return new HostError('model_unavailable', { ...details, ...wait, reason });
   }
-  const reason = said(`The model provider rejected the request with HTTP ${status}`, words);
+  const reason = refusalMessage(
+    `The model provider rejected the request with HTTP ${status}`,
+    words,
+  );
   return new HostError('model_rejected_request', { ...details, reason });
 }
 
 /** The sentence with the names and the words that the endpoint has for it. */
-function said(what: string, { text, code, type, param, requestId }: Words): string {
+function refusalMessage(what: string, { text, code, type, param, requestId }: Words): string {
   const names = [
     ...(code === undefined ? [] : [`code ${code}`]),
     ...(type === undefined ? [] : [`type ${type}`]),
