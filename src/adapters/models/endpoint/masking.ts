@@ -15,7 +15,6 @@ export function maskOf(baseUrl: string, apiKey: string | undefined): (words: Wor
   const spellings = [...(apiKey === undefined ? [] : [apiKey]), ...inAddress].flatMap((secret) => [
     secret,
     encodeURIComponent(secret),
-
     Buffer.from(secret).toString('base64'),
   ]);
   const masked = (text: string): string => withoutCredentials(spellings.reduce(withoutParts, text));
