@@ -132,7 +132,10 @@ describe('events, however they are cut', () => {
 
   test('a body has a bound, though it has no line', async () => {
     const pieces = Array.from({ length: 20 }, () => 'x'.repeat(1_000));
-    const { code } = await failure(says(['data: ', ...pieces], 'open'), { mostBytes: 10_000 });
+    const { code } = await failure(says(['data: ', ...pieces], 'open'), {
+      mostBytes: 10_000,
+      stallTimeoutMs: paced(5_000),
+    });
     expect(code).toBe('model_output_too_large');
     await expect.poll(() => sockets[0]?.destroyed).toBe(true);
   });
