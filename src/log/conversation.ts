@@ -2,7 +2,7 @@
 // by its messageId. Said is what a channel of messages was given, what was said in a conversation (RFC 0005), and what an
 // agent answered in the end. Who reads brings the index of the session up to date first: it is made of the feed alone.
 import { EVENT_TYPES, eventRow, type EventPart } from '../rules/events.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../rules/json.ts';
+import { isJsonObject, parsedJson, type JsonObject, type JsonValue } from '../rules/json.ts';
 import { handoffsOf } from '../rules/handoffs.ts';
 import type { ReducerName } from '../rules/reducers.ts';
 import type { RunInput } from '../rules/run-input.ts';
@@ -55,17 +55,9 @@ const TYPES = Object.entries(EVENT_TYPES).flatMap(([type, { part }]) =>
 
 /** What a row says; undefined: nothing that is a message. */
 export function messageIn(row: Saying, agentOf: AgentOf = () => undefined): Message | undefined {
-  const payload = objectOr(parsed(row.payload), {});
+  // What is damaged says nothing.
+  const payload = objectOr(parsedJson(row.payload), {});
   return SAID[eventRow(row.type).part]?.(payload, row, agentOf);
-}
-
-/** What is damaged says nothing. */
-function parsed(text: string): JsonValue {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return null;
-  }
 }
 
 /** Of either shape of a message (seed 000 §G, channels-and-reducers.md); what is masked is none. */
@@ -247,6 +239,6 @@ async function decider(
   if (decision?.runId !== run.runId) return undefined;
   // A row that cannot be read tells nothing of another one.
   const rows = await log.read(run, { after: decision.sequence - 1, limit: 1 }).catch(nothingOf);
-  const { agentId } = objectOr(parsed(rows?.[0]?.payload ?? 'null'), {});
+  const { agentId } = objectOr(parsedJson(rows?.[0]?.payload ?? 'null'), {});
   return typeof agentId === 'string' ? agentId : undefined;
 }

@@ -30,8 +30,14 @@
 // |   line, what does not                                            |             |                               |
 // A last line that is one JSON string of an object is that object: some models encode twice.
 import { bracesIn, signAfter, signsBefore, type Braces } from './braces.ts';
-import { isObject, parsed, namedBraces, type Named } from './named-braces.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { isObject, namedBraces, type Named } from './named-braces.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  parsedJson,
+  type JsonObject,
+  type JsonValue,
+} from './json.ts';
 import { readJson } from './json-text.ts';
 import { MODEL_VALUE_LEVELS } from './limits.ts';
 
@@ -234,7 +240,7 @@ export function onlyObjectIn(given: string): string | undefined {
   const text = decoded(given);
   const [only, ...others] = bracesIn(text).pairs.filter(({ from }) => isObject(text, from));
   const object = only && others.length === 0 ? text.slice(only.from, only.to) : undefined;
-  return object !== undefined && isJsonObject(parsed(object)) ? object : undefined;
+  return object !== undefined && isJsonObject(parsedJson(object)) ? object : undefined;
 }
 
 /** Whether the sign before makes the braces a part of an object, or of a list in it, that was not closed. */
@@ -274,8 +280,8 @@ function decoded(given: string): string {
   const whole = text.trimEnd().replace(/```$/, '').trimEnd();
   const from = whole.lastIndexOf('\n') + 1;
   const line = whole.slice(from).trim();
-  const value = line.startsWith('"') ? parsed(line) : undefined;
-  return typeof value === 'string' && isJsonObject(parsed(value))
+  const value = line.startsWith('"') ? parsedJson(line) : undefined;
+  return typeof value === 'string' && isJsonObject(parsedJson(value))
     ? text.slice(0, from) + value
     : text;
 }

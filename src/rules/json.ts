@@ -9,10 +9,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Undefined where the text is no JSON. */
-export function parsedJson(text: string): unknown {
+/** Undefined where the text is no JSON. To look at, not to keep: a number may be another one. */
+export function parsedJson(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(text) as JsonValue;
   } catch {
     return undefined;
   }

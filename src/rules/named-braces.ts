@@ -1,7 +1,7 @@
 // Braces in a model's text by what is around them: what begins and ends their line, lists, thoughts, and calls of tools that
 // were written as text. decision-text.ts says what counts of it. Pure; from pair to pair, by the text between them.
 import { signAfter, type Braces } from './braces.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { isJsonObject, parsedJson, type JsonObject } from './json.ts';
 
 /** What braces must have in them to be an output, or a call; only those are parsed. */
 const MAY_COUNT =
@@ -76,7 +76,7 @@ export function namedBraces(text: string, pairs: readonly Braces[]): Walked {
     end = pair.to;
     const braces = text.slice(pair.from, end);
     if (thought.isOpen || !MAY_COUNT.test(braces)) continue;
-    const read = isObject(text, pair.from) ? parsed(braces) : undefined;
+    const read = isObject(text, pair.from) ? parsedJson(braces) : undefined;
     const value = isJsonObject(read) ? read : undefined;
     const { head } = line;
     if (head === 'none' && isCall(value)) calls.isWhole = true;
@@ -201,13 +201,4 @@ function isCall(value: JsonObject | undefined): boolean {
 /** By the first sign in the braces: all others cannot be JSON, or have no members. */
 export function isObject(text: string, from: number): boolean {
   return /^["}]/.test(signAfter(text, from));
-}
-
-/** To look at, not to keep. */
-export function parsed(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }

@@ -95,7 +95,7 @@ function endpointOf({ apiKey, baseUrl = ANTHROPIC_URL, ...limits }: AnthropicCon
   const key: Record<string, string> =
     apiKey === undefined ? {} : { 'X-Api-Key': apiKey, Authorization: `Bearer ${apiKey}` };
   const headers = { 'Anthropic-Version': API_VERSION, ...key };
-  return new Endpoint({ ...limits, baseUrl, headers, ...(apiKey === undefined ? {} : { apiKey }) });
+  return new Endpoint({ ...limits, baseUrl, headers, apiKey });
 }
 
 /** Whether the API answers, by its list of models: no tokens are spent. `models` are looked for in it. */

@@ -77,11 +77,14 @@ export class Reading {
     if (thought !== undefined) this.#say(this.#meter.take(thought));
     if (typeof delta.refusal === 'string') this.#refusal += this.#meter.take(delta.refusal);
     if (typeof delta.content === 'string') this.#splitter.push(this.#meter.take(delta.content));
-    for (const { index: place, id, function: called } of piecesIn(delta.tool_calls))
+    const pieces = piecesIn(delta.tool_calls);
+    for (const { index: place, id, function: called } of pieces)
       this.#calls.take({ place, id, name: called?.name, args: called?.arguments });
-    const isSaid =
-      [thought, delta.content, delta.refusal].some((it) => textIn(it) !== undefined) ||
-      piecesIn(delta.tool_calls).length > 0;
+    const texts = [thought, delta.content, delta.refusal];
+    this.#noteEnd(isFinish, pieces.length > 0 || texts.some((it) => textIn(it) !== undefined));
+  }
+
+  #noteEnd(isFinish: boolean, isSaid: boolean): void {
     if (isFinish) this.#isEnding = isSaid ? this.#saidOpenly : this.#isBegun || this.#isOver;
     else if (isSaid) this.#isEnding = false;
     this.#isBegun ||= isSaid;

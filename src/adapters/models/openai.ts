@@ -42,7 +42,7 @@ export function createOpenAiModel(config: OpenAiConfig): Model {
 function endpointOf({ apiKey, baseUrl = OPENAI_URL, ...limits }: OpenAiConfig): Endpoint {
   const headers: Record<string, string> =
     apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
-  return new Endpoint({ ...limits, baseUrl, headers, ...(apiKey === undefined ? {} : { apiKey }) });
+  return new Endpoint({ ...limits, baseUrl, headers, apiKey });
 }
 
 interface CallParts {

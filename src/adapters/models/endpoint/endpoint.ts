@@ -30,7 +30,7 @@ export interface EndpointConfig extends EndpointLimits {
   /** Of every request. */
   readonly headers: Readonly<Record<string, string>>;
   /** No part of it is in what is thrown. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
 }
 
 export interface Question {
